@@ -7,15 +7,15 @@
 //! | `[[words:N]]` | the answer is `w1 w2 … wN` |
 //! | `[[slow:MS]]` | a pause after each word |
 //! | `[[think]]` | some reasoning before the answer |
-//! | `[[error:CODE]]` `[[error:CODE:N]]` | an HTTP error, always or the first N times this prompt
-//! comes |
+//! | `[[error:CODE]]` | an HTTP error, always |
+//! | `[[error:CODE:N]]` | an HTTP error, the first N times this prompt comes |
 //! | `[[errstream]]` | an error event in the middle of the answer |
 //! | `[[drop]]` | the connection is cut in the middle of the answer |
 //! | `[[hang]]` | no answer at all |
-//! | `[[tool:shell:CMD]]` `[[tool:read:PATH]]` `[[tool:write:PATH:TEXT]]` | the agent is asked to
-//! use its tool for it |
-//! | `[[tool:raw:NAME:{json}]]` | the agent is asked to use the tool of that name; in the Responses
-//! API also `NAMESPACE/NAME` |
+//! | `[[tool:shell:CMD]]` `[[tool:read:PATH]]` | the agent is asked to use its tool for it |
+//! | `[[tool:write:PATH:TEXT]]` | the agent is asked to use its tool for it |
+//! | `[[tool:raw:NAME:{json}]]` | the agent is asked to use the tool of that name |
+//! | `[[tool:raw:NAMESPACE/NAME:{json}]]` | the same, in the Responses API |
 //!
 //! Several tools are asked for one after the other, one a turn; the answer then ends with what they
 //! gave.

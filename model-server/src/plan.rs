@@ -72,12 +72,12 @@ impl Plan {
         Some(plan)
     }
 
-    /// The plan for what was heard.
+    /// The plan for a request.
     pub(super) fn for_request(parsed: &ParsedRequest) -> Self {
         Self::marked(&parsed.prompt, parsed, |words| text(parsed, words))
     }
 
-    /// The plan for what was heard: the tools of a canned answer, then its text.
+    /// The plan for a request with a canned answer: its tools, then its text.
     pub(super) fn canned(answer: &str, parsed: &ParsedRequest) -> Self {
         let plain = without_markers(answer).trim().to_owned();
         Self::marked(answer, parsed, |words| words.map_or(plain, numbered))

@@ -35,8 +35,8 @@ export async function build({ root, entry, out, manifest = "manifest.toml", wit 
   const contract = resolve(root, wit ?? (existsSync(join(root, "vendor/wit")) ? "vendor/wit" : join(SDK, "../wit")));
   if (!existsSync(join(contract, "world.wit"))) throw new BuildError(`there is no contract in ${contract}; \`a2a-hub plugin new\` puts it into vendor/wit`);
   const js = await bundle(root, agent);
-  const made = await withWorld(contract, (witPath) => componentize({ witPath, world: "javascript", jsSource: js, sync: true, optSize: false }));
-  let component = Buffer.from(made.component);
+  const componentized = await withWorld(contract, (witPath) => componentize({ witPath, world: "javascript", jsSource: js, sync: true, optSize: false }));
+  let component = Buffer.from(componentized.component);
   const manifestFile = resolve(root, manifest);
   if (existsSync(manifestFile)) component = Buffer.concat([component, customSection(SECTION, await readFile(manifestFile))]);
   const file = resolve(root, out);
@@ -62,18 +62,18 @@ async function withWorld(contract, work) {
 }
 
 async function bundle(root, agent) {
-  const word = (name) => name.replace(/-(.)/g, (_, first) => first.toUpperCase());
+  const camelCase = (name) => name.replace(/-(.)/g, (_, first) => first.toUpperCase());
   const path = (file) => JSON.stringify(join(SDK, file));
-  const imports = INTERFACES.map((name) => `import * as ${word(name)}_ from "a2a:hub/${name}@0.1.0";`).join("\n");
-  const hosts = INTERFACES.map((name) => `${word(name)}: ${word(name)}_`).concat("preopens").join(", ");
+  const imports = INTERFACES.map((name) => `import * as ${camelCase(name)}_ from "a2a:hub/${name}@0.1.0";`).join("\n");
+  const hosts = INTERFACES.map((name) => `${camelCase(name)}: ${camelCase(name)}_`).concat("preopens").join(", ");
   const contents = `import ${path("component/globals.js")};
 ${imports}
 import * as preopens from "wasi:filesystem/preopens@0.2.3";
 import { serve } from ${path("component/serve.js")};
 import { setLines } from ${path("src/place.js")};
-import * as its from ${JSON.stringify(agent)};
+import * as agentModule from ${JSON.stringify(agent)};
 setLines(globalThis.__a2aHubLines);
-export const agent = serve(its.default, { ${hosts} });`;
+export const agent = serve(agentModule.default, { ${hosts} });`;
   const bundled = (inject) => esbuild.build({
     stdin: { contents, resolveDir: root, sourcefile: "agent_entry.js" },
     absWorkingDir: root,
@@ -100,14 +100,14 @@ export const agent = serve(its.default, { ${hosts} });`;
   let result;
   try {
     result = await bundled([]);
-    const written = Object.keys(result.metafile.inputs).filter((file) => !/(^|\/)(fast-text-encoding|promise-polyfill)\//.test(file) && !resolve(root, file).startsWith(`${SDK}/`) && file !== "agent_entry.js");
-    const texts = await Promise.all(written.map((file) => readFile(resolve(root, file), "utf8").catch(() => "")));
-    const named = WEB.filter(({ names }) => texts.some((text) => names.test(text)));
-    if (named.length) result = await bundled(named.map(({ file }) => join(SDK, file)));
-  } catch (failed) {
-    const told = await esbuild.formatMessages(failed.errors ?? [], { kind: "error" });
-    if (!told.length) throw failed;
-    throw new BuildError(`the agent cannot be bundled:\n${told.join("\n")}`);
+    const sources = Object.keys(result.metafile.inputs).filter((file) => !/(^|\/)(fast-text-encoding|promise-polyfill)\//.test(file) && !resolve(root, file).startsWith(`${SDK}/`) && file !== "agent_entry.js");
+    const texts = await Promise.all(sources.map((file) => readFile(resolve(root, file), "utf8").catch(() => "")));
+    const needed = WEB.filter(({ names }) => texts.some((text) => names.test(text)));
+    if (needed.length) result = await bundled(needed.map(({ file }) => join(SDK, file)));
+  } catch (error) {
+    const messages = await esbuild.formatMessages(error.errors ?? [], { kind: "error" });
+    if (!messages.length) throw error;
+    throw new BuildError(`the agent cannot be bundled:\n${messages.join("\n")}`);
   }
   const [map, code] = ["bundle.js.map", "bundle.js"].map((name) => result.outputFiles.find(({ path }) => path.endsWith(name)).text);
   return withLines(code, JSON.parse(map), root);
@@ -115,25 +115,25 @@ export const agent = serve(its.default, { ${hosts} });`;
 
 /** Bundle with its line table, put on the first line so that no line number changes. */
 function withLines(code, map, root) {
-  const found = new SourceMap(map);
+  const sourceMap = new SourceMap(map);
   const [files, of] = [[], []];
   const count = code.split("\n").length;
   for (let line = 0; line < count; line++) {
     // A line may begin with generated code; its end maps to the source.
-    const entry = found.findEntry(line, 1 << 20);
-    const own = entry.generatedLine === line && isOwn(entry.originalSource, root);
+    const entry = sourceMap.findEntry(line, 1 << 20);
+    const isFromAgent = entry.generatedLine === line && isAgentSource(entry.originalSource, root);
     let file = -1;
-    if (own) {
+    if (isFromAgent) {
       const name = relative(root, resolve(root, "dist", entry.originalSource));
       file = files.indexOf(name);
       if (file < 0) file = files.push(name) - 1;
     }
-    of.push(file, own ? entry.originalLine + 1 : 0);
+    of.push(file, isFromAgent ? entry.originalLine + 1 : 0);
   }
   return `globalThis.__a2aHubLines = ${JSON.stringify({ files, of })};${code}`;
 }
 
-function isOwn(source, root) {
+function isAgentSource(source, root) {
   if (!source) return false;
   const file = resolve(root, "dist", source);
   return !file.includes("/node_modules/") && !file.startsWith(`${SDK}/`) && !file.endsWith("agent_entry.js");
@@ -141,12 +141,12 @@ function isOwn(source, root) {
 
 /** Encodes a custom section of WebAssembly. */
 export function customSection(name, bytes) {
-  const named = Buffer.concat([Buffer.from([name.length]), Buffer.from(name), bytes]);
+  const payload = Buffer.concat([Buffer.from([name.length]), Buffer.from(name), bytes]);
   const length = [];
-  let rest = named.length;
+  let remaining = payload.length;
   do {
-    length.push((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
-    rest >>>= 7;
-  } while (rest > 0);
-  return Buffer.concat([Buffer.from([0]), Buffer.from(length), named]);
+    length.push((remaining & 0x7f) | (remaining > 0x7f ? 0x80 : 0));
+    remaining >>>= 7;
+  } while (remaining > 0);
+  return Buffer.concat([Buffer.from([0]), Buffer.from(length), payload]);
 }

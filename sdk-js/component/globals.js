@@ -12,9 +12,9 @@ import { loop } from "./loop.js";
 PromisePolyfill._immediateFn = (job) => loop.enqueue(job);
 PromisePolyfill._unhandledRejectionFn = () => {};
 PromisePolyfill.withResolvers = () => {
-  const made = {};
-  made.promise = new PromisePolyfill((resolve, reject) => Object.assign(made, { resolve, reject }));
-  return made;
+  const deferred = {};
+  deferred.promise = new PromisePolyfill((resolve, reject) => Object.assign(deferred, { resolve, reject }));
+  return deferred;
 };
 PromisePolyfill.try = (work, ...args) => new PromisePolyfill((resolve) => resolve(work(...args)));
 globalThis.Promise = PromisePolyfill;
@@ -22,12 +22,12 @@ delete globalThis.global;
 // It creates native promises, which are not in the loop's queue.
 delete Array.fromAsync;
 
-const say = (level) => (...words) => loop.log(level, words);
+const logAt = (level) => (...args) => loop.log(level, args);
 globalThis.console = {
-  log: say("info"),
-  info: say("info"),
-  debug: say("debug"),
-  trace: say("debug"),
-  warn: say("warn"),
-  error: say("error"),
+  log: logAt("info"),
+  info: logAt("info"),
+  debug: logAt("debug"),
+  trace: logAt("debug"),
+  warn: logAt("warn"),
+  error: logAt("error"),
 };

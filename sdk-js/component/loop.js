@@ -3,7 +3,7 @@
  * so all concurrent waits share one call, `wait.any-of`.
  */
 
-import { shown } from "../src/context.js";
+import { formatLogValue } from "../src/context.js";
 import { Cancelled, Failure, asking } from "../src/failure.js";
 
 class Loop {
@@ -23,12 +23,12 @@ class Loop {
     this.#jobs.push(job);
   }
 
-  log(level, words) {
-    this.#host?.log.log(level, words.map(shown).join(" "));
+  log(level, values) {
+    this.#host?.log.log(level, values.map(formatLogValue).join(" "));
   }
 
-  startTimer(job, after, id = ++this.#lastTimer, reject = undefined) {
-    this.#timers.set(id, { job, at: Date.now() + Math.max(0, after), reject });
+  startTimer(job, delay, id = ++this.#lastTimer, reject = undefined) {
+    this.#timers.set(id, { job, at: Date.now() + Math.max(0, delay), reject });
     return id;
   }
 
@@ -87,13 +87,13 @@ class Loop {
       this.#waiting.pop().resolve();
       return;
     }
-    const left = next ? Math.max(0, Math.ceil(next[1].at - Date.now())) : null;
+    const timeout = next ? Math.max(0, Math.ceil(next[1].at - Date.now())) : null;
     const waiting = this.#waiting;
     let ready = [];
     try {
-      ready = asking(() => this.#host.wait.anyOf(waiting.map(({ origin }) => origin), left));
-    } catch (failed) {
-      if (!(failed instanceof Cancelled)) throw failed;
+      ready = asking(() => this.#host.wait.anyOf(waiting.map(({ origin }) => origin), timeout));
+    } catch (error) {
+      if (!(error instanceof Cancelled)) throw error;
     }
     if (ready.length > 0) {
       this.#waiting = waiting.filter((_, index) => !ready.includes(index));

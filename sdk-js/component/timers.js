@@ -6,12 +6,12 @@ import { loop } from "./loop.js";
 globalThis.global = globalThis;
 
 globalThis.queueMicrotask = (job) => loop.enqueue(job);
-globalThis.setTimeout = (job, after = 0, ...args) => loop.startTimer(() => job(...args), Number(after) || 0);
-globalThis.setInterval = (job, every = 0, ...args) => {
-  const id = loop.startTimer(function again() {
-    loop.startTimer(again, Number(every) || 0, id);
+globalThis.setTimeout = (job, delay = 0, ...args) => loop.startTimer(() => job(...args), Number(delay) || 0);
+globalThis.setInterval = (job, interval = 0, ...args) => {
+  const id = loop.startTimer(function tick() {
+    loop.startTimer(tick, Number(interval) || 0, id);
     job(...args);
-  }, Number(every) || 0);
+  }, Number(interval) || 0);
   return id;
 };
 globalThis.clearTimeout = globalThis.clearInterval = (id) => loop.stopTimer(id);

@@ -1,7 +1,7 @@
 /** Files of the workspace, by WASI: QuickJS has no file functions. */
 
 import { Failure } from "../src/failure.js";
-import { PLACE } from "../src/workspace.js";
+import { WORKSPACE_ROOT } from "../src/workspace.js";
 
 const CHUNK = 1 << 20;
 
@@ -20,16 +20,16 @@ const CAUSES = {
 
 /** Functions of the workspace for the SDK, on the imports of WASI. */
 export function workspaceOf(preopens) {
-  const attempt = (what, work) => {
+  const attempt = (action, work) => {
     try {
-      const found = preopens.getDirectories().find(([, place]) => place === PLACE);
-      if (!found) throw Failure.denied(`${what}: ${MISSING}`);
-      return work(found[0]);
+      const preopen = preopens.getDirectories().find(([, path]) => path === WORKSPACE_ROOT);
+      if (!preopen) throw Failure.denied(`${action}: ${MISSING}`);
+      return work(preopen[0]);
     } catch (thrown) {
       if (thrown instanceof Failure) throw thrown;
       const code = thrown?.payload ?? thrown;
-      const [kind, why] = CAUSES[code] ?? ["unavailable", typeof code === "string" ? code : String(code?.message ?? code)];
-      throw new Failure(kind, `${what}: ${why}`);
+      const [kind, reason] = CAUSES[code] ?? ["unavailable", typeof code === "string" ? code : String(code?.message ?? code)];
+      throw new Failure(kind, `${action}: ${reason}`);
     }
   };
   const open = (root, path, create, flags) => root.openAt({ symlinkFollow: true }, path || ".", create, flags);
@@ -44,20 +44,20 @@ export function workspaceOf(preopens) {
           size += bytes.length;
           ended = end || bytes.length === 0;
         }
-        return joined(chunks);
+        return concatenated(chunks);
       }),
     write: (path, content) =>
       attempt(`write \`${path}\``, (root) => {
         const folders = path.split("/").slice(0, -1);
-        folders.forEach((_, at) => {
+        folders.forEach((_, index) => {
           try {
-            root.createDirectoryAt(folders.slice(0, at + 1).join("/"));
+            root.createDirectoryAt(folders.slice(0, index + 1).join("/"));
           } catch (thrown) {
             if ((thrown?.payload ?? thrown) !== "exist") throw thrown;
           }
         });
         const file = open(root, path, { create: true, truncate: true }, { write: true });
-        for (let at = 0; at < content.length; ) at += Number(file.write(content.slice(at, at + CHUNK), at));
+        for (let offset = 0; offset < content.length; ) offset += Number(file.write(content.slice(offset, offset + CHUNK), offset));
       }),
     list: (path) =>
       attempt(`list \`${path || "."}\``, (root) => {
@@ -69,12 +69,12 @@ export function workspaceOf(preopens) {
   };
 }
 
-function joined(chunks) {
-  const whole = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
-  let at = 0;
+function concatenated(chunks) {
+  const buffer = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
+  let offset = 0;
   for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
+    buffer.set(chunk, offset);
+    offset += chunk.length;
   }
-  return whole;
+  return buffer;
 }

@@ -1,9 +1,9 @@
 /** Definition of an agent, and its calls by the contract. */
 
-import { Context, shown } from "./context.js";
+import { Context, formatLogValue } from "./context.js";
 import { Failure, failureOf } from "./failure.js";
 import { End, Task } from "./message.js";
-import { place, stackOf } from "./place.js";
+import { positionOf, stackOf } from "./place.js";
 
 /** Validates a definition, and returns it. */
 export function defineAgent(definition) {
@@ -38,17 +38,17 @@ export async function runTask(definition, host, task, live) {
     const ctx = new Context(host, live);
     return End.of(await definition.run(ctx, new Task(task))).contract;
   } catch (thrown) {
-    throw told(thrown, host);
+    throw toFailure(thrown, host);
   }
 }
 
 export async function checkHealth(definition, host) {
   try {
-    const found = (await definition.health?.(new Context(host, false))) ?? { status: "healthy" };
-    const { status, version = null, detail = null, fix = null } = found;
+    const health = (await definition.health?.(new Context(host, false))) ?? { status: "healthy" };
+    const { status, version = null, detail = null, fix = null } = health;
     return { status, version, detail, fix };
   } catch (thrown) {
-    return { status: "unhealthy", version: null, detail: told(thrown, host).message, fix: null };
+    return { status: "unhealthy", version: null, detail: toFailure(thrown, host).message, fix: null };
   }
 }
 
@@ -56,16 +56,16 @@ export async function cleanUp(definition, host, taskId) {
   try {
     await definition.cancel?.(new Context(host, false), taskId);
   } catch (thrown) {
-    throw told(thrown, host);
+    throw toFailure(thrown, host);
   }
 }
 
 /** Converts a thrown value to a failure that names its position. */
-function told(thrown, host) {
+function toFailure(thrown, host) {
   const failure = failureOf(thrown);
   if (failure instanceof Failure) return failure;
   const name = failure instanceof Error ? `${failure.name}: ${failure.message}` : `it threw ${JSON.stringify(failure) ?? failure}`;
-  const at = place(failure);
-  host.log.log("error", shown(`uncaught ${name}\n${stackOf(failure)}`));
-  return Failure.internal(at ? `${name} (at ${at})` : name);
+  const position = positionOf(failure);
+  host.log.log("error", formatLogValue(`uncaught ${name}\n${stackOf(failure)}`));
+  return Failure.internal(position ? `${name} (at ${position})` : name);
 }

@@ -16,7 +16,7 @@ import { Call, Child, Response, TextStream } from "./streams.js";
 import { Workspace } from "./workspace.js";
 
 /** Maximum length of a step's stored result, in characters of JSON. */
-const MAX_KEPT = 1 << 20;
+const MAX_STEP_RESULT = 1 << 20;
 
 export class Context {
   #host;
@@ -103,8 +103,8 @@ export class Context {
   /** True if the client accepts this media type, exactly or by a range such as `image/*`. */
   accepts(mediaType) {
     const modes = this.#host.tasks.acceptedOutputModes();
-    const fits = (mode) => mode === "*/*" || mode === mediaType || (mode.endsWith("/*") && mediaType.startsWith(mode.slice(0, -1)));
-    return modes.length === 0 || modes.some(fits);
+    const matches = (mode) => mode === "*/*" || mode === mediaType || (mode.endsWith("/*") && mediaType.startsWith(mode.slice(0, -1)));
+    return modes.length === 0 || modes.some(matches);
   }
 
   // Programs.
@@ -218,8 +218,8 @@ export class Context {
    * describes the work in any words.
    */
   async find(query = {}) {
-    const asked = typeof query === "string" ? { query } : query;
-    return JSON.parse(asking(() => this.#host.delegate.find(JSON.stringify(asked)))).agents;
+    const criteria = typeof query === "string" ? { query } : query;
+    return JSON.parse(asking(() => this.#host.delegate.find(JSON.stringify(criteria)))).agents;
   }
 
   /**
@@ -244,8 +244,8 @@ export class Context {
     if (options.memoryScope !== undefined) settings.setMemoryScope(options.memoryScope);
     if (options.memoryNames !== undefined) settings.setMemoryNames(options.memoryNames);
     if (memoryBytes !== undefined || memoryTokens !== undefined) settings.setMemoryBudget(memoryBytes, memoryTokens);
-    const asked = withWorktree(messageToContract(message, "user"), options.worktree);
-    const call = asking(() => ContractCall.startWith(agent, asked, settings));
+    const contractMessage = withWorktree(messageToContract(message, "user"), options.worktree);
+    const call = asking(() => ContractCall.startWith(agent, contractMessage, settings));
     return new AgentCall(new Call(this.#host, call), agent);
   }
 
@@ -278,30 +278,30 @@ export class Context {
    */
   async step(key, work, { mode = "recorded" } = {}) {
     const step = asking(() => this.#host.steps.Step.begin(key, mode));
-    const before = step.kept();
-    if (before !== null && before !== undefined) return cameTo(JSON.parse(before), key);
-    let kept;
+    const stored = step.kept();
+    if (stored !== null && stored !== undefined) return unwrapResult(JSON.parse(stored), key);
+    let result;
     try {
-      kept = { done: (await work()) ?? null };
+      result = { done: (await work()) ?? null };
     } catch (thrown) {
       const failure = failureOf(thrown);
       if (failure instanceof Cancelled) throw failure;
-      kept = failure instanceof Failure ? { [failure.kind]: failure.message } : { thrown: `${failure?.stack ?? failure}` };
+      result = failure instanceof Failure ? { [failure.kind]: failure.message } : { thrown: `${failure?.stack ?? failure}` };
     }
-    let json = mode === "again" ? "" : JSON.stringify(kept);
-    if (json.length > MAX_KEPT) {
-      kept = { exhausted: `the step \`${key}\` came to ${json.length} characters of JSON, and ${MAX_KEPT} are kept; keep less of it` };
-      json = JSON.stringify(kept);
+    let json = mode === "again" ? "" : JSON.stringify(result);
+    if (json.length > MAX_STEP_RESULT) {
+      result = { exhausted: `the step \`${key}\` came to ${json.length} characters of JSON, and ${MAX_STEP_RESULT} are kept; keep less of it` };
+      json = JSON.stringify(result);
     }
     asking(() => this.#host.steps.Step.end(step, json));
-    return cameTo(kept, key);
+    return unwrapResult(result, key);
   }
 
   // Log.
 
   /** Writes a line to the hub's log. */
   log(level, ...words) {
-    this.#host.log.log(level, words.map(shown).join(" "));
+    this.#host.log.log(level, words.map(formatLogValue).join(" "));
   }
 
   // End of the run.
@@ -316,8 +316,8 @@ export class Context {
    * command.
    */
   fail(reason, content, { fix, metadata } = {}) {
-    const told = { ...metadata, reason, ...(fix === undefined ? {} : { fix }) };
-    return new End({ tag: "status", val: statusToContract("failed", content, told) });
+    const mergedMetadata = { ...metadata, reason, ...(fix === undefined ? {} : { fix }) };
+    return new End({ tag: "status", val: statusToContract("failed", content, mergedMetadata) });
   }
 
   /** Rejects the task: the agent does not do this for any client. */
@@ -349,17 +349,17 @@ class AgentCall {
   }
 
   async *[Symbol.asyncIterator]() {
-    for (let event; (event = await this.#call.next((event) => this.#heard(event))) !== undefined; ) yield event;
+    for (let event; (event = await this.#call.next((event) => this.#toEvent(event))) !== undefined; ) yield event;
   }
 
-  #heard({ tag, val }) {
+  #toEvent({ tag, val }) {
     if (tag === "status") {
       return { type: "status", state: val.state, message: val.message ? Message.fromContract(val.message) : undefined };
     }
     if (tag !== "artifact") return { type: "other", value: val };
     const artifact = artifactFromContract(val.artifact);
-    const before = val.append ? this.#artifacts.get(artifact.id) : undefined;
-    this.#artifacts.set(artifact.id, before ? before + artifact.text : artifact.text);
+    const previousText = val.append ? this.#artifacts.get(artifact.id) : undefined;
+    this.#artifacts.set(artifact.id, previousText ? previousText + artifact.text : artifact.text);
     return { type: "artifact", artifact, append: val.append, lastChunk: val.lastChunk };
   }
 
@@ -393,15 +393,15 @@ class AgentCall {
   }
 }
 
-function cameTo(kept, key) {
-  if ("done" in kept) return kept.done;
-  const [[kind, text]] = Object.entries(kept);
+function unwrapResult(result, key) {
+  if ("done" in result) return result.done;
+  const [[kind, text]] = Object.entries(result);
   if (kind === "thrown") throw new Error(`the step \`${key}\` threw: ${text}`);
   throw new Failure(kind, text);
 }
 
 /** Formats a value for a line of the log. */
-export function shown(value) {
+export function formatLogValue(value) {
   if (typeof value === "string") return wellFormed(value);
   if (value instanceof Error) return wellFormed(`${value.name}: ${value.message}`);
   try {

@@ -17,7 +17,7 @@ export class Memory {
     this.#private = isPrivate;
   }
 
-  get #its() {
+  get #contextMemory() {
     return this.#host.contextMemory;
   }
 
@@ -34,7 +34,7 @@ export class Memory {
    * `privateVariables`, if set.
    */
   async working() {
-    return JSON.parse(asking(() => this.#its.working()));
+    return JSON.parse(asking(() => this.#contextMemory.working()));
   }
 
   /** Goal of the agent, if it set one. */
@@ -43,12 +43,12 @@ export class Memory {
   }
 
   async setGoal(goal) {
-    asking(() => this.#its.setGoal(goal ?? undefined));
+    asking(() => this.#contextMemory.setGoal(goal ?? undefined));
   }
 
   /** Adds a thought. Only the newest 256 are stored. */
   async addThought(content) {
-    asking(() => this.#its.addThought(content, this.#private));
+    asking(() => this.#contextMemory.addThought(content, this.#private));
   }
 
   /** Thoughts, oldest first, each with `content`. */
@@ -58,7 +58,7 @@ export class Memory {
 
   /** Records a decision, replacing the one with the same key. */
   async decide(key, value, reason) {
-    asking(() => this.#its.decide(key, JSON.stringify(value ?? null), reason ?? undefined, this.#private));
+    asking(() => this.#contextMemory.decide(key, JSON.stringify(value ?? null), reason ?? undefined, this.#private));
   }
 
   /** Decisions, oldest first, each with `key`, `value` and `reason`. */
@@ -73,7 +73,7 @@ export class Memory {
 
   /** Sets a variable; `undefined` deletes it. */
   async setVar(name, value) {
-    asking(() => this.#its.setVariable(name, value === undefined ? undefined : JSON.stringify(value), this.#private));
+    asking(() => this.#contextMemory.setVariable(name, value === undefined ? undefined : JSON.stringify(value), this.#private));
   }
 
   /**
@@ -81,9 +81,9 @@ export class Memory {
    * or another type.
    */
   async remember(id, data, type = "semantic", { metadata } = {}) {
-    const said = this.#private ? { ...metadata, private: true } : metadata;
-    const item = { id, type, data: data ?? null, ...(said === undefined ? {} : { metadata: said }) };
-    asking(() => this.#its.remember(JSON.stringify(item)));
+    const itemMetadata = this.#private ? { ...metadata, private: true } : metadata;
+    const item = { id, type, data: data ?? null, ...(itemMetadata === undefined ? {} : { metadata: itemMetadata }) };
+    asking(() => this.#contextMemory.remember(JSON.stringify(item)));
   }
 
   /**
@@ -91,11 +91,11 @@ export class Memory {
    * `type` and `data`.
    */
   async recall(query = "", limit = 10) {
-    return JSON.parse(asking(() => this.#its.recall(query, limit)));
+    return JSON.parse(asking(() => this.#contextMemory.recall(query, limit)));
   }
 
   /** Deletes the item with this id. */
   async forget(id) {
-    asking(() => this.#its.forget(id));
+    asking(() => this.#contextMemory.forget(id));
   }
 }

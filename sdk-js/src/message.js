@@ -83,16 +83,16 @@ export class Message {
 }
 
 export function messageToContract(content, role = "agent") {
-  const given = content !== null && typeof content === "object" && !Array.isArray(content) && Array.isArray(content.parts) ? content : {};
+  const source = content !== null && typeof content === "object" && !Array.isArray(content) && Array.isArray(content.parts) ? content : {};
   return {
-    id: given.id ?? "",
-    role: given.role ?? role,
+    id: source.id ?? "",
+    role: source.role ?? role,
     parts: partsOf(content),
-    contextId: given.contextId ?? null,
-    taskId: given.taskId ?? null,
-    referenceTaskIds: given.referenceTaskIds ?? [],
-    extensions: given.extensions ?? [],
-    metadata: json(given.metadata),
+    contextId: source.contextId ?? null,
+    taskId: source.taskId ?? null,
+    referenceTaskIds: source.referenceTaskIds ?? [],
+    extensions: source.extensions ?? [],
+    metadata: json(source.metadata),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Context memory of a scripted hub: `working`, and `items`, oldest first. */
-export class Mind {
+export class ScriptedContextMemory {
   working = {};
   items = [];
 
@@ -21,14 +21,14 @@ export class Mind {
         set("thoughts", [...thoughts, { content, ...(isPrivate ? { private: true } : {}) }]);
       }),
       decide: checked((key, value, reason, isPrivate) => {
-        const more = { ...(reason ? { reason } : {}), ...(isPrivate ? { private: true } : {}) };
-        set("decisions", [...without("decisions", "key", key), { key, value: JSON.parse(value), ...more }]);
+        const optional = { ...(reason ? { reason } : {}), ...(isPrivate ? { private: true } : {}) };
+        set("decisions", [...without("decisions", "key", key), { key, value: JSON.parse(value), ...optional }]);
       }),
       setVariable: checked((name, value, isPrivate) => {
         const { [name]: _, ...others } = working.variables ?? {};
-        const hidden = (working.privateVariables ?? []).filter((known) => known !== name);
+        const privateNames = (working.privateVariables ?? []).filter((known) => known !== name);
         set("variables", value === undefined || value === null ? others : { ...others, [name]: JSON.parse(value) });
-        set("privateVariables", isPrivate ? [...hidden, name] : hidden);
+        set("privateVariables", isPrivate ? [...privateNames, name] : privateNames);
       }),
       remember: checked((json) => {
         const item = JSON.parse(json);
@@ -36,10 +36,10 @@ export class Mind {
       }),
       recall: checked((query, limit) => {
         const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-        const asked = words(query);
-        const fits = (item) => asked.filter((word) => words(JSON.stringify(item)).includes(word)).length;
-        const found = [...this.items].reverse().filter((item) => asked.length === 0 || fits(item) > 0);
-        return JSON.stringify(found.sort((one, other) => fits(other) - fits(one)).slice(0, limit));
+        const queryWords = words(query);
+        const score = (item) => queryWords.filter((word) => words(JSON.stringify(item)).includes(word)).length;
+        const matches = [...this.items].reverse().filter((item) => queryWords.length === 0 || score(item) > 0);
+        return JSON.stringify(matches.sort((one, other) => score(other) - score(one)).slice(0, limit));
       }),
       forget: checked((id) => void (this.items = this.items.filter((known) => known.id !== id))),
     };

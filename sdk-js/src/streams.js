@@ -6,25 +6,25 @@ import { Failure, asking } from "./failure.js";
 const MAX_LINE = 8 << 20;
 
 /** Thresholds for sending buffered text: its length, and its age. */
-const WORTH_SENDING = 512;
-const LONG_ENOUGH_MS = 100;
+const FLUSH_LENGTH = 512;
+const FLUSH_AGE_MS = 100;
 
 /** Splits chunks of bytes into lines. */
 export class LineBuffer {
   #decoder = new TextDecoder();
   #rest = "";
-  #begun = false;
-  #ends;
+  #started = false;
+  #lineEnds;
   lines = [];
 
   /** `ofEvents` follows the line rules of server-sent events. */
   constructor({ ofEvents = false } = {}) {
-    this.#ends = ofEvents ? new EventLineEnds() : undefined;
+    this.#lineEnds = ofEvents ? new EventLineEnds() : undefined;
   }
 
   push(bytes) {
     const piece = this.#decoder.decode(bytes, { stream: true });
-    const text = this.#rest + (this.#ends?.unify(piece) ?? piece);
+    const text = this.#rest + (this.#lineEnds?.unify(piece) ?? piece);
     const lines = text.split("\n");
     this.#rest = lines.pop();
     if (this.#rest.length > MAX_LINE) throw Failure.exhausted(`a line has more than ${MAX_LINE} characters`);
@@ -39,8 +39,8 @@ export class LineBuffer {
 
   /** Adds a line without its carriage return, and the first one without a byte order mark. */
   #add(line) {
-    if (!this.#begun && line.startsWith("\ufeff")) line = line.slice(1);
-    this.#begun = true;
+    if (!this.#started && line.startsWith("\ufeff")) line = line.slice(1);
+    this.#started = true;
     this.lines.push(line.endsWith("\r") ? line.slice(0, -1) : line);
   }
 }
@@ -73,9 +73,9 @@ export class TextStream {
   #id;
   #options;
   #unsent = "";
-  #whole = "";
-  #since;
-  #begun = false;
+  #written = "";
+  #bufferedSince;
+  #started = false;
 
   constructor(ctx, id, options) {
     [this.#ctx, this.#id, this.#options] = [ctx, id, options];
@@ -83,11 +83,11 @@ export class TextStream {
 
   /** Adds text, and sends the buffered text if it is large or old enough. */
   async write(text) {
-    this.#whole += text;
+    this.#written += text;
     if (!this.#ctx.live) return;
     this.#unsent += text;
-    this.#since ??= Date.now();
-    if (!this.#begun || this.#unsent.length >= WORTH_SENDING || Date.now() - this.#since >= LONG_ENOUGH_MS) await this.flush();
+    this.#bufferedSince ??= Date.now();
+    if (!this.#started || this.#unsent.length >= FLUSH_LENGTH || Date.now() - this.#bufferedSince >= FLUSH_AGE_MS) await this.flush();
   }
 
   /** Sends the buffered text. Half of a surrogate pair at its end waits for the other half. */
@@ -96,14 +96,14 @@ export class TextStream {
     const text = this.#unsent.slice(0, this.#unsent.length - half.length);
     if (text === "") return;
     this.#unsent = half;
-    this.#since = half ? Date.now() : undefined;
-    const append = this.#begun;
-    this.#begun = true;
+    this.#bufferedSince = half ? Date.now() : undefined;
+    const append = this.#started;
+    this.#started = true;
     await this.#ctx.artifact(this.#id, text, { ...this.#options, append, lastChunk: false });
   }
 
   /** Ends the artifact with the given text, or else with all written text. */
-  async finish(text = this.#whole) {
+  async finish(text = this.#written) {
     await this.#ctx.artifact(this.#id, text, this.#options);
     return text;
   }
@@ -157,7 +157,7 @@ export class Child {
   /** Writes to its standard input. Blocks while the program does not read. */
   async write(data) {
     const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
-    for (let at = 0; at < bytes.length; at += 65536) asking(() => this.#child.writeStdin(bytes.slice(at, at + 65536)));
+    for (let offset = 0; offset < bytes.length; offset += 65536) asking(() => this.#child.writeStdin(bytes.slice(offset, offset + 65536)));
   }
 
   closeStdin() {
@@ -259,13 +259,13 @@ export class Response {
       pieces.push(piece);
       length += piece.length;
     }
-    const whole = new Uint8Array(length);
-    let at = 0;
+    const buffer = new Uint8Array(length);
+    let offset = 0;
     for (const piece of pieces) {
-      whole.set(piece, at);
-      at += piece.length;
+      buffer.set(piece, offset);
+      offset += piece.length;
     }
-    return whole;
+    return buffer;
   }
 
   async text() {
@@ -284,25 +284,25 @@ export class Response {
 
 /** Headers by case-insensitive name; several with one name are joined by a comma. */
 export class Headers {
-  #all = new Map();
+  #values = new Map();
 
   constructor(pairs) {
     for (const [name, value] of pairs) {
       const key = name.toLowerCase();
-      this.#all.set(key, this.#all.has(key) ? `${this.#all.get(key)}, ${value}` : value);
+      this.#values.set(key, this.#values.has(key) ? `${this.#values.get(key)}, ${value}` : value);
     }
   }
 
   get(name) {
-    return this.#all.get(name.toLowerCase()) ?? null;
+    return this.#values.get(name.toLowerCase()) ?? null;
   }
 
   has(name) {
-    return this.#all.has(name.toLowerCase());
+    return this.#values.has(name.toLowerCase());
   }
 
   [Symbol.iterator]() {
-    return this.#all[Symbol.iterator]();
+    return this.#values[Symbol.iterator]();
   }
 }
 

@@ -6,13 +6,13 @@
 import { cardJson, checkHealth, defineAgent, runTask } from "./agent.js";
 import { Failure } from "./failure.js";
 import { End, Message, Outcome, artifactFromContract, messageToContract, statusToContract } from "./message.js";
-import { Mind } from "./mind.js";
+import { ScriptedContextMemory } from "./mind.js";
 
 const bytesOf = (content) => (typeof content === "string" ? new TextEncoder().encode(content) : content);
 const fail = (kind, text) => {
   throw { tag: kind, ...(text === undefined ? {} : { val: text }) };
 };
-const denied = (what) => fail("denied", `${what}: not in the script of the test`);
+const denied = (request) => fail("denied", `${request}: not in the script of the test`);
 
 export class ScriptedHost {
   /** Emitted statuses and artifacts, oldest first. */
@@ -36,7 +36,7 @@ export class ScriptedHost {
   /** Stored values, by key. */
   memory = new Map();
   /** Context memory: `working`, and `items`. */
-  mind = new Mind();
+  mind = new ScriptedContextMemory();
   /** Results of steps by key, kept between runs as after a restart. */
   steps = new Map();
   /** Further messages to called agents: `{ agent, message }`. */
@@ -140,7 +140,7 @@ export class ScriptedHost {
       id: "task",
       contextId: "context",
       message,
-      history: history.map((said) => messageToContract(said, "user")),
+      history: history.map((item) => messageToContract(item, "user")),
       workingDirectory: workingDirectory ?? null,
       metadata: null,
     };
@@ -174,7 +174,7 @@ export class ScriptedHost {
   }
 
   #host() {
-    const checked = (work) => (...words) => (this.#isCancelled ? fail("cancelled") : work(...words));
+    const checked = (work) => (...args) => (this.#isCancelled ? fail("cancelled") : work(...args));
     const emit = checked(({ tag, val }) => {
       if (tag === "artifact") {
         this.events.push({ type: "artifact", artifact: artifactFromContract(val.artifact), append: val.append, lastChunk: val.lastChunk });
@@ -208,10 +208,10 @@ export class ScriptedHost {
       memory: {
         get: checked((key) => (this.memory.has(key) ? bytesOf(this.memory.get(key)) : null)),
         set: checked((key, value) => {
-          const before = this.memory.get(key);
+          const previous = this.memory.get(key);
           this.memory.set(key, new TextDecoder().decode(value));
           if (used() <= this.#memoryBytes) return;
-          before === undefined ? this.memory.delete(key) : this.memory.set(key, before);
+          previous === undefined ? this.memory.delete(key) : this.memory.set(key, previous);
           fail("exhausted", `remember ${value.length} bytes: ${this.#memoryBytes} are granted`);
         }),
         delete: checked((key) => void this.memory.delete(key)),
@@ -252,11 +252,11 @@ export class ScriptedHost {
       http: {
         Exchange: {
           send: checked((request) => {
-            const asked = { ...request, headers: Object.fromEntries(request.headers), body: new TextDecoder().decode(request.body) };
-            this.requests.push(asked);
+            const recorded = { ...request, headers: Object.fromEntries(request.headers), body: new TextDecoder().decode(request.body) };
+            this.requests.push(recorded);
             if (this.#responses.length === 0) denied(`${request.method} ${request.url}`);
             let response = this.#responses.shift();
-            if (typeof response === "function") response = response(asked);
+            if (typeof response === "function") response = response(recorded);
             if (response instanceof Failure) throw response;
             const { status = 200, headers = {}, body = "", json, pieces } =
               typeof response === "string" || response instanceof Uint8Array ? { body: response } : response;
@@ -269,12 +269,12 @@ export class ScriptedHost {
         agents: checked(() => JSON.stringify([...this.#agents.keys()].map((name) => ({ agentId: name, name })))),
         find: checked((query) => {
           this.searches.push(JSON.parse(query));
-          const found = [...this.#agents.keys()].map((name) => ({ id: name, card: { agentId: name, name }, score: 1, why: [] }));
-          return JSON.stringify({ agents: found });
+          const matches = [...this.#agents.keys()].map((name) => ({ id: name, card: { agentId: name, name }, score: 1, why: [] }));
+          return JSON.stringify({ agents: matches });
         }),
         Options: class {
           constructor() {
-            return new Proxy({}, { get: (all, name) => (name in all ? all[name] : (value) => void (all[name] = value)) });
+            return new Proxy({}, { get: (target, name) => (name in target ? target[name] : (value) => void (target[name] = value)) });
           }
         },
         Call: { startWith: checked((agent, message, options) => this.#start(agent, message, options, checked)) },
@@ -282,7 +282,7 @@ export class ScriptedHost {
       steps: {
         Step: {
           begin: checked((key) => ({ key, kept: () => this.steps.get(key) ?? null })),
-          end: (step, kept) => void (kept === "" || this.steps.set(step.key, kept)),
+          end: (step, result) => void (result === "" || this.steps.set(step.key, result)),
         },
       },
       tools: {
@@ -300,20 +300,20 @@ export class ScriptedHost {
   }
 
   #workspaceHost(checked) {
-    const files = (what) => this.#workspace ?? denied(what);
-    const missing = (what) => fail("invalid", `${what}: there is no such file in the workspace`);
+    const files = (action) => this.#workspace ?? denied(action);
+    const missing = (action) => fail("invalid", `${action}: there is no such file in the workspace`);
     return {
       read: checked((path) => files(`read \`${path}\``).get(path) ?? missing(`read \`${path}\``)),
       write: checked((path, bytes) => {
-        const all = files(`write \`${path}\``);
+        const workspaceFiles = files(`write \`${path}\``);
         if (this.#workspaceIsReadOnly) fail("denied", `write \`${path}\`: the workspace is read-only`);
-        all.set(path, bytes);
+        workspaceFiles.set(path, bytes);
       }),
       list: checked((path) => {
         const folder = path === "" ? "" : `${path}/`;
-        const below = [...files(`list \`${path}\``).keys()].filter((file) => file.startsWith(folder));
-        if (below.length === 0 && folder !== "") missing(`list \`${path}\``);
-        return [...new Set(below.map((file) => file.slice(folder.length).replace(/\/.*/, "/")))];
+        const paths = [...files(`list \`${path}\``).keys()].filter((file) => file.startsWith(folder));
+        if (paths.length === 0 && folder !== "") missing(`list \`${path}\``);
+        return [...new Set(paths.map((file) => file.slice(folder.length).replace(/\/.*/, "/")))];
       }),
     };
   }

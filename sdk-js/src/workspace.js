@@ -3,7 +3,7 @@
 import { Failure, asking } from "./failure.js";
 
 /** Path at which the hub opens the workspace. */
-export const PLACE = "/workspace";
+export const WORKSPACE_ROOT = "/workspace";
 
 /**
  * Access to the files of a granted workspace. Paths are relative to it; folders end in `/` in a
@@ -23,30 +23,30 @@ export class Workspace {
 
   /** Reads a file as bytes. */
   async readBytes(path) {
-    const inside = within(path);
-    return asking(() => this.#host.workspace.read(inside));
+    const relative = relativePath(path);
+    return asking(() => this.#host.workspace.read(relative));
   }
 
   /** Writes a file of text or bytes, and creates its folders. */
   async write(path, content) {
-    const inside = within(path);
+    const relative = relativePath(path);
     const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
-    asking(() => this.#host.workspace.write(inside, bytes));
+    asking(() => this.#host.workspace.write(relative, bytes));
   }
 
   /** Lists the names of a folder, sorted; names of folders end in `/`. */
   async list(path = "") {
-    const inside = within(path);
-    return asking(() => this.#host.workspace.list(inside)).sort();
+    const relative = relativePath(path);
+    return asking(() => this.#host.workspace.list(relative)).sort();
   }
 }
 
-/** Path below the workspace, without `.` and the place of the workspace. */
-function within(path) {
+/** Path relative to the workspace root, without `.` and that root. */
+function relativePath(path) {
   const text = String(path);
-  const inside = text === PLACE || text.startsWith(`${PLACE}/`) ? text.slice(PLACE.length + 1) : text;
-  const names = inside.split("/").filter((name) => name !== "" && name !== ".");
-  if (names.includes("..") || inside.startsWith("/")) {
+  const relative = text === WORKSPACE_ROOT || text.startsWith(`${WORKSPACE_ROOT}/`) ? text.slice(WORKSPACE_ROOT.length + 1) : text;
+  const names = relative.split("/").filter((name) => name !== "" && name !== ".");
+  if (names.includes("..") || relative.startsWith("/")) {
     throw Failure.invalid(`\`${text}\` is outside of the workspace; give a path below it, such as \`src/main.js\``);
   }
   return names.join("/");

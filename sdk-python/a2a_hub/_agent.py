@@ -83,18 +83,18 @@ def agent(card: Card) -> Callable[[Run], _Function]:
 
 def find(module: Any) -> Agent:
     """Finds the agent of a module: its only `Agent` instance, or its only subclass of `Agent`."""
-    there = [value for value in vars(module).values() if isinstance(value, Agent)]
+    instances = [value for value in vars(module).values() if isinstance(value, Agent)]
     classes = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Agent) and value.__module__ == module.__name__
     ]
-    found = there or [kind() for kind in classes]
-    if len(found) != 1:
-        raise TypeError(f"`{module.__name__}` has {len(found)} agents; it needs one: a function under `@agent(Card(…))`, or a class of `Agent`")
-    if not isinstance(getattr(found[0], "card", None), Card):
+    agents = instances or [cls() for cls in classes]
+    if len(agents) != 1:
+        raise TypeError(f"`{module.__name__}` has {len(agents)} agents; it needs one: a function under `@agent(Card(…))`, or a class of `Agent`")
+    if not isinstance(getattr(agents[0], "card", None), Card):
         raise TypeError(f"the agent of `{module.__name__}` has no card; write `card = Card(\"name\", \"what it does\", \"0.1.0\")`")
-    return found[0]
+    return agents[0]
 
 
 def run_task(agent: Agent, host: Any, task: Any, live: bool) -> Any:
@@ -115,8 +115,8 @@ def _streamed(ctx: Context, pieces: Any) -> Any:
             try:
                 piece = next(pieces)
             except StopIteration as end:
-                whole = stream.finish()
-                return end.value if end.value is not None else whole
+                full_text = stream.finish()
+                return end.value if end.value is not None else full_text
             stream.write(piece)
             stream.flush()
 
@@ -144,5 +144,5 @@ def told(raised: BaseException, host: Any) -> Failure:
     frames = [frame for frame in traceback.extract_tb(raised.__traceback__) if is_own(frame.filename)]
     stack = "".join(traceback.format_list(frames))
     host.log.log(host.log.Level.ERROR, convert.well_formed(f"uncaught {name}\n{stack}"))
-    at = place(raised)
-    return AgentError(f"{name} (at {at})" if at else name)
+    position = place(raised)
+    return AgentError(f"{name} (at {position})" if position else name)

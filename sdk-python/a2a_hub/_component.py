@@ -36,12 +36,12 @@ _HOST = SimpleNamespace(
 )
 
 
-def _contract(failure: Failure) -> Err[Any]:
+def _to_contract(failure: Failure) -> Err[Any]:
     variant = getattr(types, f"Failure_{failure.kind.capitalize()}")
     return Err(variant() if failure.kind in ("cancelled", "timeout") else variant(well_formed(failure.text)))
 
 
-class _Lines(io.TextIOBase):
+class _LogStream(io.TextIOBase):
     """Stream that writes printed lines to the hub's log."""
 
     def __init__(self, level: Any) -> None:
@@ -57,13 +57,13 @@ class _Lines(io.TextIOBase):
         return len(text)
 
 
-def _begin() -> None:
+def _initialize_run() -> None:
     """Initializes each run. Not called while the component is built: no hub exists then."""
     if random := sys.modules.get("random"):
         # The seed comes from the machine that built the component, and would be the same in each
         # task.
         random.seed()
-    sys.stdout, sys.stderr = _Lines(log.Level.INFO), _Lines(log.Level.WARN)
+    sys.stdout, sys.stderr = _LogStream(log.Level.INFO), _LogStream(log.Level.WARN)
 
 
 def export(agent: Agent) -> type:
@@ -75,9 +75,9 @@ def export(agent: Agent) -> type:
             return card
 
         def health(self) -> HealthReport:
-            _begin()
-            found = check_health(agent, _HOST)
-            return HealthReport(HealthStatus[found.status.upper()], found.version, found.detail, found.fix)
+            _initialize_run()
+            report = check_health(agent, _HOST)
+            return HealthReport(HealthStatus[report.status.upper()], report.version, report.detail, report.fix)
 
         def execute(self, task: Any) -> Any:
             return self._run(task, False)
@@ -86,17 +86,17 @@ def export(agent: Agent) -> type:
             return self._run(task, True)
 
         def _run(self, task: Any, live: bool) -> Any:
-            _begin()
+            _initialize_run()
             try:
                 return run_task(agent, _HOST, task, live)
-            except Failure as failed:
-                raise _contract(failed) from None
+            except Failure as failure:
+                raise _to_contract(failure) from None
 
         def cancel(self, task_id: str) -> None:
-            _begin()
+            _initialize_run()
             try:
                 clean_up(agent, _HOST, task_id)
-            except Failure as failed:
-                raise _contract(failed) from None
+            except Failure as failure:
+                raise _to_contract(failure) from None
 
     return Exported

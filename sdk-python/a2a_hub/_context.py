@@ -16,7 +16,7 @@ from ._workspace import Workspace
 T = TypeVar("T")
 
 # Maximum length of a step's stored result, in characters of JSON.
-_MAX_KEPT = 1 << 20
+_MAX_STEP_RESULT = 1 << 20
 
 
 class Context:
@@ -60,8 +60,8 @@ class Context:
         for part in parts:
             part.media_type = part.media_type or media_type
             part.filename = part.filename or filename
-        made = Artifact(id, parts, name, description, [], metadata)
-        update = self._t.ArtifactUpdate(convert.artifact_out(self._t, made), append, last_chunk)
+        artifact = Artifact(id, parts, name, description, [], metadata)
+        update = self._t.ArtifactUpdate(convert.artifact_out(self._t, artifact), append, last_chunk)
         asking(self._host.tasks.emit, self._t.Event_Artifact(update))
 
     def stream(self, id: str, **options: Any) -> TextStream:
@@ -177,8 +177,8 @@ class Context:
 
     def recall(self, key: str, default: Any = None) -> Any:
         """Reads the value of a key."""
-        kept = asking(self._host.memory.get, key)
-        return default if kept is None else json.loads(kept)
+        stored = asking(self._host.memory.get, key)
+        return default if stored is None else json.loads(stored)
 
     def forget(self, key: str) -> None:
         """Deletes the value of a key."""
@@ -239,10 +239,10 @@ class Context:
         """Finds callable agents that fit, best first, each with `id`, `card`, `score` and `why`.
         `query` describes the work in any words.
         """
-        asked = {"query": query, "name": name, "skill": skill, "tags": list(tags), "version": version, "limit": limit}
-        asked |= {"inputModes": list(input_modes), "outputModes": list(output_modes), "allowOlder": allow_older}
-        said = json.dumps({key: value for key, value in asked.items() if value})
-        return json.loads(asking(self._host.delegate.find, said))["agents"]
+        criteria = {"query": query, "name": name, "skill": skill, "tags": list(tags), "version": version, "limit": limit}
+        criteria |= {"inputModes": list(input_modes), "outputModes": list(output_modes), "allowOlder": allow_older}
+        query_json = json.dumps({key: value for key, value in criteria.items() if value})
+        return json.loads(asking(self._host.delegate.find, query_json))["agents"]
 
     def start(
         self,
@@ -277,7 +277,7 @@ class Context:
         memory without private entries; `memory_scope`, `memory_names` and the budget limit it.
         """
         options = self._host.delegate.Options()
-        given: list[tuple[Callable[[Any], None], Any]] = [
+        option_setters: list[tuple[Callable[[Any], None], Any]] = [
             (options.set_key, key),
             (options.set_timeout_ms, _ms(timeout)),
             (options.set_max_depth, max_depth),
@@ -289,22 +289,22 @@ class Context:
             (options.set_answers_questions, answers_questions or None),
         ]
         if inherit_working_memory:
-            given.append((options.set_inherit_working_memory, True))
+            option_setters.append((options.set_inherit_working_memory, True))
         if memory_scope is not None:
-            given.append((options.set_memory_scope, self._host.delegate.MemoryScope[memory_scope.upper()]))
-        given.append((options.set_memory_names, memory_names))
-        for setter, value in given:
+            option_setters.append((options.set_memory_scope, self._host.delegate.MemoryScope[memory_scope.upper()]))
+        option_setters.append((options.set_memory_names, memory_names))
+        for setter, value in option_setters:
             if value is not None:
                 setter(value)
         if inherit_memory:
             options.set_inherit_memory(True, inherit_memory if isinstance(inherit_memory, str) else None)
         if memory_bytes is not None or memory_tokens is not None:
             options.set_memory_budget(memory_bytes, memory_tokens)
-        asked = message_of(message, "user")
+        user_message = message_of(message, "user")
         if worktree:
-            asked = replace(asked, metadata={**(asked.metadata or {}), "worktree": worktree})
-        said = convert.message_out(self._t, asked)
-        return Call(self, agent, asking(self._host.delegate.Call.start_with, agent, said, options))
+            user_message = replace(user_message, metadata={**(user_message.metadata or {}), "worktree": worktree})
+        contract_message = convert.message_out(self._t, user_message)
+        return Call(self, agent, asking(self._host.delegate.Call.start_with, agent, contract_message, options))
 
     def call(self, agent: str, message: Content, **options: Any) -> Outcome:
         """Calls another agent, and waits for the end of its task. Takes the options of `start`."""
@@ -334,20 +334,20 @@ class Context:
         """
         steps = self._host.steps
         step = asking(steps.Step.begin, key, steps.Mode[mode.upper()])
-        if (before := step.kept()) is not None:
-            return _came_to(json.loads(before))
+        if (stored := step.kept()) is not None:
+            return _unwrap_result(json.loads(stored))
         try:
-            kept: dict[str, Any] = {"done": work()}
+            result: dict[str, Any] = {"done": work()}
         except Cancelled:
             raise
-        except Failure as failed:
-            kept = {failed.kind: failed.text}
-        text = "" if mode == "again" else json.dumps(kept, ensure_ascii=False)
-        if len(text.encode()) > _MAX_KEPT:
-            kept = {Exhausted.kind: f"the step `{key}` came to {len(text)} characters of JSON, and {_MAX_KEPT} are kept; keep less of it"}
-            text = json.dumps(kept)
+        except Failure as failure:
+            result = {failure.kind: failure.text}
+        text = "" if mode == "again" else json.dumps(result, ensure_ascii=False)
+        if len(text.encode()) > _MAX_STEP_RESULT:
+            result = {Exhausted.kind: f"the step `{key}` came to {len(text)} characters of JSON, and {_MAX_STEP_RESULT} are kept; keep less of it"}
+            text = json.dumps(result)
         asking(steps.Step.end, step, text)
-        return _came_to(kept)
+        return _unwrap_result(result)
 
     # Log.
 
@@ -365,8 +365,8 @@ class Context:
         """Fails the task: a stable reason for machines, a text for people; `fix` is a repair, such
         as a command.
         """
-        told = {**(metadata or {}), "reason": reason, **({} if fix is None else {"fix": fix})}
-        return End("failed", message_of(content), told)
+        merged_metadata = {**(metadata or {}), "reason": reason, **({} if fix is None else {"fix": fix})}
+        return End("failed", message_of(content), merged_metadata)
 
     def reject(self, content: Content) -> End:
         """Rejects the task: the agent does not do this for any client."""
@@ -377,8 +377,8 @@ class Context:
         return End(None, message_of(content))
 
 
-def _came_to(kept: dict[str, Any]) -> Any:
-    if "done" in kept:
-        return kept["done"]
-    [(kind, text)] = kept.items()
+def _unwrap_result(result: dict[str, Any]) -> Any:
+    if "done" in result:
+        return result["done"]
+    [(kind, text)] = result.items()
     raise KINDS[kind](text)

@@ -37,9 +37,9 @@ def part_out(t: Any, part: Part) -> Any:
 
 def part_in(part: Any) -> Part:
     name, value = type(part.content).__name__.removeprefix("PartContent_").lower(), part.content.value
-    made = Part(filename=part.filename, media_type=part.media_type, metadata=from_json(part.metadata))
-    setattr(made, name, from_json(value) if name == "data" else value)
-    return made
+    converted = Part(filename=part.filename, media_type=part.media_type, metadata=from_json(part.metadata))
+    setattr(converted, name, from_json(value) if name == "data" else value)
+    return converted
 
 
 def message_out(t: Any, message: Message) -> Any:
@@ -86,8 +86,8 @@ def artifact_in(artifact: Any) -> Artifact:
 
 
 def status_out(t: Any, state: State, message: Message | None, metadata: Any) -> Any:
-    said = None if message is None else message_out(t, message)
-    return t.TaskStatus(t.TaskState[state.upper().replace("-", "_")], said, to_json(metadata))
+    contract_message = None if message is None else message_out(t, message)
+    return t.TaskStatus(t.TaskState[state.upper().replace("-", "_")], contract_message, to_json(metadata))
 
 
 def end_out(t: Any, end: End) -> Any:
@@ -100,8 +100,8 @@ def outcome_in(outcome: Any) -> Outcome:
     value = outcome.value
     if type(outcome).__name__ == "Outcome_Message":
         return Outcome(None, message_in(value))
-    said = message_in(value.message) if value.message else None
-    return Outcome(state_name(value.state), said, from_json(value.metadata))
+    message = message_in(value.message) if value.message else None
+    return Outcome(state_name(value.state), message, from_json(value.metadata))
 
 
 def event_in(event: Any) -> Event:

@@ -76,7 +76,7 @@ class AgentError(Failure):
 
 
 KINDS: dict[str, type[Failure]] = {
-    each.kind: each for each in (Invalid, Unsupported, Denied, Cancelled, TimedOut, Unavailable, Exhausted, AgentError)
+    cls.kind: cls for cls in (Invalid, Unsupported, Denied, Cancelled, TimedOut, Unavailable, Exhausted, AgentError)
 }
 
 
@@ -99,20 +99,20 @@ def asking(call: Callable[..., T], *args: object) -> T:
 
 def place(raised: BaseException) -> str | None:
     """Position of the error in the agent's own files, such as `agent.py:12`."""
-    own = None
+    position = None
     trace = raised.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if is_own(file):
-            own = f"{file.rsplit('/', 1)[-1]}:{trace.tb_lineno}"
+            position = f"{file.rsplit('/', 1)[-1]}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return own
+    return position
 
 
-_NOT_OWN = (os.path.dirname(os.__file__), os.path.dirname(__file__), "<")
+_LIBRARY_PREFIXES = (os.path.dirname(os.__file__), os.path.dirname(__file__), "<")
 
 
 def is_own(file: str) -> bool:
     """True if a file belongs to the agent, not to the SDK or Python."""
     names = ("a2a_hub_entry", "wit_world", "componentize_py", "site-packages")
-    return not file.startswith(_NOT_OWN) and not any(name in file for name in names)
+    return not file.startswith(_LIBRARY_PREFIXES) and not any(name in file for name in names)

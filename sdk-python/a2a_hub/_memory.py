@@ -15,21 +15,21 @@ class Memory:
     """
 
     def __init__(self, host: Any, private: bool = False) -> None:
-        self._host, self._private = host.context_memory, private
-        self._whole = host
+        self._context_memory, self._private = host.context_memory, private
+        self._host = host
 
     @property
     def private(self) -> Memory:
         """Same memory, except that everything set through it is private: never handed over to
         another agent.
         """
-        return Memory(self._whole, True)
+        return Memory(self._host, True)
 
     def working(self) -> dict[str, Any]:
         """Working memory without items: `goal`, `thoughts`, `decisions`, `variables` and
         `privateVariables`, if set.
         """
-        return json.loads(asking(self._host.working))
+        return json.loads(asking(self._context_memory.working))
 
     @property
     def goal(self) -> str | None:
@@ -38,11 +38,11 @@ class Memory:
 
     @goal.setter
     def goal(self, goal: str | None) -> None:
-        asking(self._host.set_goal, goal)
+        asking(self._context_memory.set_goal, goal)
 
     def add_thought(self, content: str) -> None:
         """Adds a thought. Only the newest 256 are stored."""
-        asking(self._host.add_thought, content, self._private)
+        asking(self._context_memory.add_thought, content, self._private)
 
     @property
     def thoughts(self) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ class Memory:
 
     def decide(self, key: str, value: Any, reason: str | None = None) -> None:
         """Records a decision, replacing the one with the same key."""
-        asking(self._host.decide, key, _json(value), reason, self._private)
+        asking(self._context_memory.decide, key, _json(value), reason, self._private)
 
     @property
     def decisions(self) -> list[dict[str, Any]]:
@@ -65,11 +65,11 @@ class Memory:
 
     def set_var(self, name: str, value: Any) -> None:
         """Sets a variable."""
-        asking(self._host.set_variable, name, _json(value), self._private)
+        asking(self._context_memory.set_variable, name, _json(value), self._private)
 
     def drop_var(self, name: str) -> None:
         """Deletes a variable."""
-        asking(self._host.set_variable, name, None, False)
+        asking(self._context_memory.set_variable, name, None, False)
 
     def remember(self, id: str, data: Any, type: str = "semantic", *, metadata: dict[str, Any] | None = None) -> None:
         """Stores an item, replacing the one with the same id: a fact (`semantic`), an event
@@ -78,17 +78,17 @@ class Memory:
         item: dict[str, Any] = {"id": id, "type": type, "data": data}
         if metadata or self._private:
             item["metadata"] = {**(metadata or {}), **({"private": True} if self._private else {})}
-        asking(self._host.remember, _json(item))
+        asking(self._context_memory.remember, _json(item))
 
     def recall(self, query: str = "", limit: int = 10) -> list[dict[str, Any]]:
         """Items that match the query, best first; the newest for a query without words. Each has
         `id`, `type` and `data`.
         """
-        return json.loads(asking(self._host.recall, query, limit))
+        return json.loads(asking(self._context_memory.recall, query, limit))
 
     def forget(self, id: str) -> None:
         """Deletes the item with this id."""
-        asking(self._host.forget, id)
+        asking(self._context_memory.forget, id)
 
 
 def _json(value: Any) -> str:

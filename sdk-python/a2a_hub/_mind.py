@@ -20,9 +20,9 @@ class Mind:
         return SimpleNamespace(
             working=lambda: json.dumps(self.working),
             set_goal=lambda goal: self._set("goal", goal),
-            add_thought=self._think,
+            add_thought=self._add_thought,
             decide=self._decide,
-            set_variable=self._variable,
+            set_variable=self._set_variable,
             remember=self._remember,
             recall=self._recall,
             forget=self._forget,
@@ -33,7 +33,7 @@ class Mind:
         if value:
             self.working[name] = value
 
-    def _think(self, content: str, private: bool) -> None:
+    def _add_thought(self, content: str, private: bool) -> None:
         thought = {"content": content, **({"private": True} if private else {})}
         thoughts = self.working.get("thoughts", [])
         if thought not in thoughts:
@@ -41,15 +41,15 @@ class Mind:
 
     def _decide(self, key: str, value: str, reason: str | None, private: bool) -> None:
         decision = {"key": key, "value": json.loads(value)}
-        decision.update({name: said for name, said in (("reason", reason), ("private", private)) if said})
+        decision.update({name: field for name, field in (("reason", reason), ("private", private)) if field})
         others = [known for known in self.working.get("decisions", []) if known["key"] != key]
         self._set("decisions", [*others, decision])
 
-    def _variable(self, name: str, value: str | None, private: bool) -> None:
+    def _set_variable(self, name: str, value: str | None, private: bool) -> None:
         others = {key: known for key, known in self.working.get("variables", {}).items() if key != name}
-        hidden = [key for key in self.working.get("privateVariables", []) if key != name]
+        private_names = [key for key in self.working.get("privateVariables", []) if key != name]
         self._set("variables", others if value is None else {**others, name: json.loads(value)})
-        self._set("privateVariables", [*hidden, name] if private and value is not None else hidden)
+        self._set("privateVariables", [*private_names, name] if private and value is not None else private_names)
 
     def _remember(self, text: str) -> None:
         item = json.loads(text)
@@ -59,11 +59,11 @@ class Mind:
     def _recall(self, query: str, limit: int) -> str:
         words = re.findall(r"\w+", query.lower())
 
-        def fits(item: dict[str, Any]) -> int:
+        def score(item: dict[str, Any]) -> int:
             return len(set(words) & set(re.findall(r"[^\W_]+", json.dumps(item, ensure_ascii=False).lower())))
 
-        found = [item for item in reversed(self.items) if not words or fits(item)]
-        return json.dumps(sorted(found, key=fits, reverse=True)[:limit])
+        matches = [item for item in reversed(self.items) if not words or score(item)]
+        return json.dumps(sorted(matches, key=score, reverse=True)[:limit])
 
     def _forget(self, id: str) -> None:
         self.items[:] = [known for known in self.items if known["id"] != id]

@@ -24,17 +24,17 @@ _STDERR_TAIL = 8 << 10
 _STDIN_CHUNK = 64 << 10
 
 # Thresholds for sending buffered text: its length, and its age.
-_WORTH_SENDING = 512
-_LONG_ENOUGH = 0.1
+_FLUSH_LENGTH = 512
+_FLUSH_AGE = 0.1
 
 
-class _Lines:
+class _LineBuffer:
     """Splits chunks of bytes into lines."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
-        self._begun = False
+        self._started = False
         self.lines: list[str] = []
 
     def push(self, piece: bytes) -> None:
@@ -52,13 +52,13 @@ class _Lines:
 
     def _add(self, line: str) -> None:
         """Adds a line without its carriage return, and the first one without a byte order mark."""
-        if not self._begun:
+        if not self._started:
             line = line.removeprefix("\ufeff")
-        self._begun = True
+        self._started = True
         self.lines.append(line.removesuffix("\r"))
 
 
-class _EventLines(_Lines):
+class _EventLineBuffer(_LineBuffer):
     """Splits a stream of server-sent events into lines, which end with CRLF, LF or CR, after an
     optional byte order mark (WHATWG HTML, section 9.2.6).
     """
@@ -86,19 +86,19 @@ class TextStream:
     def __init__(self, ctx: Context, id: str, options: dict[str, Any]) -> None:
         self._ctx, self._id, self._options = ctx, id, options
         self._unsent = ""
-        self._whole: list[str] = []
-        self._since: float | None = None
-        self._begun = self._finished = False
+        self._written: list[str] = []
+        self._buffered_since: float | None = None
+        self._started = self._finished = False
 
     def write(self, text: str) -> None:
         """Adds text, and sends the buffered text if it is large or old enough."""
-        self._whole.append(text)
+        self._written.append(text)
         if not self._ctx.live:
             return
         self._unsent += text
         now = time.monotonic()
-        self._since = now if self._since is None else self._since
-        if not self._begun or len(self._unsent) >= _WORTH_SENDING or now - self._since >= _LONG_ENOUGH:
+        self._buffered_since = now if self._buffered_since is None else self._buffered_since
+        if not self._started or len(self._unsent) >= _FLUSH_LENGTH or now - self._buffered_since >= _FLUSH_AGE:
             self.flush()
 
     def flush(self) -> None:
@@ -107,14 +107,14 @@ class TextStream:
         text = self._unsent.removesuffix(half)
         if not text:
             return
-        self._unsent, self._since = half, time.monotonic() if half else None
-        append, self._begun = self._begun, True
+        self._unsent, self._buffered_since = half, time.monotonic() if half else None
+        append, self._started = self._started, True
         self._ctx.artifact(self._id, text, append=append, last_chunk=False, **self._options)
 
     def finish(self, text: str | None = None) -> str:
         """Ends the artifact with the given text, or else with all written text."""
         self._finished = True
-        text = "".join(self._whole) if text is None else text
+        text = "".join(self._written) if text is None else text
         self._ctx.artifact(self._id, text, **self._options)
         return text
 
@@ -147,7 +147,7 @@ class Child:
     def __init__(self, ctx: Context, command: Any) -> None:
         self._handle = asking(ctx._host.process.Child.spawn, command)
         self._wrap = ctx._host.wait.Origin_Child
-        self._lines = _Lines()
+        self._lines = _LineBuffer()
         self._stderr = b""
         self._exit: Any = None
 
@@ -185,8 +185,8 @@ class Child:
     def write(self, data: str | bytes) -> None:
         """Writes to its standard input. Blocks while the program does not read."""
         data = data.encode() if isinstance(data, str) else data
-        for at in range(0, len(data), _STDIN_CHUNK):
-            asking(self._handle.write_stdin, data[at : at + _STDIN_CHUNK])
+        for offset in range(0, len(data), _STDIN_CHUNK):
+            asking(self._handle.write_stdin, data[offset : offset + _STDIN_CHUNK])
 
     def close_stdin(self) -> None:
         """Closes its standard input."""
@@ -258,9 +258,9 @@ class Response:
 
     def lines(self) -> Iterator[str]:
         """Lines of the body."""
-        return self._split(_Lines())
+        return self._split(_LineBuffer())
 
-    def _split(self, buffer: _Lines) -> Iterator[str]:
+    def _split(self, buffer: _LineBuffer) -> Iterator[str]:
         for piece in self:
             buffer.push(piece)
             yield from buffer.lines
@@ -272,7 +272,7 @@ class Response:
         """Server-sent events of the body, as language models stream them."""
         event, id = "message", None
         data: list[str] = []
-        for line in self._split(_EventLines()):
+        for line in self._split(_EventLineBuffer()):
             if not line:
                 if "\n".join(data):
                     yield ServerEvent(event, "\n".join(data), id)
@@ -342,9 +342,9 @@ class Call:
             self._outcome.artifacts = self._artifacts
             return None
         event = event_in(update.value)
-        if (made := event.artifact) is not None:
-            before = self._artifacts.get(made.id, "") if event.append else ""
-            self._artifacts[made.id] = before + made.text
+        if (artifact := event.artifact) is not None:
+            previous_text = self._artifacts.get(artifact.id, "") if event.append else ""
+            self._artifacts[artifact.id] = previous_text + artifact.text
         return event
 
     def __iter__(self) -> Iterator[Event]:

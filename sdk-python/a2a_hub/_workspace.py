@@ -8,7 +8,7 @@ from typing import Any
 
 from ._errors import Denied, Exhausted, Failure, Invalid, Unavailable
 
-PLACE = "/workspace"
+WORKSPACE_ROOT = "/workspace"
 
 _MISSING = (
     "the agent has no workspace; its manifest must ask with `[workspace]`, "
@@ -29,21 +29,21 @@ class Workspace:
 
     def read_bytes(self, path: str) -> bytes:
         """Reads a file as bytes."""
-        return self._files.read(_within(path))
+        return self._files.read(_relative_path(path))
 
     def write(self, path: str, content: str | bytes) -> None:
         """Writes a file, and creates its folders."""
-        self._files.write(_within(path), content.encode() if isinstance(content, str) else content)
+        self._files.write(_relative_path(path), content.encode() if isinstance(content, str) else content)
 
     def list(self, path: str = "") -> list[str]:
         """Lists the names of a folder, sorted; names of folders end in `/`."""
-        return sorted(self._files.list(_within(path)))
+        return sorted(self._files.list(_relative_path(path)))
 
 
-def _within(path: str) -> str:
-    inside = path[len(PLACE) + 1 :] if path == PLACE or path.startswith(f"{PLACE}/") else path
-    names = [name for name in inside.split("/") if name not in ("", ".")]
-    if ".." in names or inside.startswith("/"):
+def _relative_path(path: str) -> str:
+    relative = path[len(WORKSPACE_ROOT) + 1 :] if path == WORKSPACE_ROOT or path.startswith(f"{WORKSPACE_ROOT}/") else path
+    names = [name for name in relative.split("/") if name not in ("", ".")]
+    if ".." in names or relative.startswith("/"):
         raise Invalid(f"`{path}` is outside of the workspace; give a path below it, such as `src/main.py`")
     return "/".join(names)
 
@@ -51,7 +51,7 @@ def _within(path: str) -> str:
 class WasiFiles:
     """Files of a component, by the file functions of Python."""
 
-    def __init__(self, root: str = PLACE) -> None:
+    def __init__(self, root: str = WORKSPACE_ROOT) -> None:
         self._root = Path(root)
 
     def read(self, path: str) -> bytes:
@@ -72,25 +72,25 @@ class WasiFiles:
 
         return self._attempt(f"list `{path or '.'}`", names)
 
-    def _attempt(self, what: str, work: Any) -> Any:
+    def _attempt(self, action: str, work: Any) -> Any:
         try:
             return work()
-        except OSError as failed:
-            raise self._failure(what, failed) from None
+        except OSError as error:
+            raise self._to_failure(action, error) from None
 
-    def _failure(self, what: str, failed: OSError) -> Failure:
+    def _to_failure(self, action: str, error: OSError) -> Failure:
         if not self._root.is_dir():
-            return Denied(f"{what}: {_MISSING}")
-        match failed.errno:
+            return Denied(f"{action}: {_MISSING}")
+        match error.errno:
             case errno.ENOENT:
-                return Invalid(f"{what}: there is no such file in the workspace")
+                return Invalid(f"{action}: there is no such file in the workspace")
             case errno.ENOTDIR:
-                return Invalid(f"{what}: it is no folder")
+                return Invalid(f"{action}: it is no folder")
             case errno.EISDIR:
-                return Invalid(f"{what}: it is a folder, and not a file")
+                return Invalid(f"{action}: it is a folder, and not a file")
             case errno.EACCES | errno.EPERM | errno.EROFS:
-                return Denied(f"{what}: {_READ_ONLY}")
+                return Denied(f"{action}: {_READ_ONLY}")
             case errno.ENOSPC:
-                return Exhausted(f"{what}: the task's limit of written files or bytes is used up")
+                return Exhausted(f"{action}: the task's limit of written files or bytes is used up")
             case _:
-                return Unavailable(f"{what}: {failed.strerror}")
+                return Unavailable(f"{action}: {error.strerror}")

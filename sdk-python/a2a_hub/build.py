@@ -35,13 +35,13 @@ def main(root: str | Path = ".", words: list[str] | None = None) -> NoReturn:
             sys.exit(_test(folder, words[1:]))
         if words:
             raise BuildError(f"`{words[0]}` is not known here; there are `build.py` and `build.py test`")
-        began = time.monotonic()
+        started = time.monotonic()
         out = build(folder)
         size = out.stat().st_size / 1e6
-        print(f"{out.relative_to(folder)}: {size:.1f} MB, in {time.monotonic() - began:.1f} s")
+        print(f"{out.relative_to(folder)}: {size:.1f} MB, in {time.monotonic() - started:.1f} s")
         sys.exit(0)
-    except (BuildError, OSError) as failed:
-        sys.exit(f"error: {failed}")
+    except (BuildError, OSError) as error:
+        sys.exit(f"error: {error}")
 
 
 def build(root: Path) -> Path:
@@ -59,15 +59,15 @@ def build(root: Path) -> Path:
     work.mkdir()
     entry = f"import {module}\nfrom a2a_hub._agent import find\nfrom a2a_hub._component import export\n\nAgent = export(find({module}))\n"
     (work / "a2a_hub_entry.py").write_text(entry)
-    made = work / "component.wasm"
-    command = [tool, "-q", "-d", str(contract), "-w", "plugin", "componentize", "a2a_hub_entry", "-o", str(made)]
+    component_file = work / "component.wasm"
+    command = [tool, "-q", "-d", str(contract), "-w", "plugin", "componentize", "a2a_hub_entry", "-o", str(component_file)]
     paths = [work, root, _SDK.parent, *_libraries(root)]
     for path in paths:
         command += ["-p", str(path)]
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
-    if done.returncode != 0 or not made.is_file():
-        raise BuildError(f"componentize-py cannot make a component of `{module}`:\n{(done.stderr or done.stdout).strip()}")
-    component = made.read_bytes()
+    completed = subprocess.run(command, cwd=work, capture_output=True, text=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    if completed.returncode != 0 or not component_file.is_file():
+        raise BuildError(f"componentize-py cannot make a component of `{module}`:\n{(completed.stderr or completed.stdout).strip()}")
+    component = component_file.read_bytes()
     manifest = root / settings.get("manifest", "manifest.toml")
     if manifest.is_file():
         component += custom_section(SECTION, manifest.read_bytes())
@@ -82,13 +82,13 @@ def build(root: Path) -> Path:
 
 def custom_section(name: bytes, content: bytes) -> bytes:
     """Encodes a custom section of WebAssembly."""
-    named = bytes([len(name)]) + name + content
-    length, rest = bytearray(), len(named)
+    payload = bytes([len(name)]) + name + content
+    length, remaining = bytearray(), len(payload)
     while True:
-        length.append(rest & 0x7F | (0x80 if rest > 0x7F else 0))
-        rest >>= 7
-        if not rest:
-            return b"\0" + bytes(length) + named
+        length.append(remaining & 0x7F | (0x80 if remaining > 0x7F else 0))
+        remaining >>= 7
+        if not remaining:
+            return b"\0" + bytes(length) + payload
 
 
 def _settings(root: Path) -> dict[str, Any]:
@@ -96,8 +96,8 @@ def _settings(root: Path) -> dict[str, Any]:
         project = tomllib.loads((root / "pyproject.toml").read_text())
     except FileNotFoundError:
         raise BuildError(f"there is no pyproject.toml in {root}; run this in the project's folder") from None
-    except tomllib.TOMLDecodeError as wrong:
-        raise BuildError(f"pyproject.toml is no TOML: {wrong}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BuildError(f"pyproject.toml is no TOML: {error}") from None
     return {"name": project.get("project", {}).get("name", root.name), **project.get("tool", {}).get("a2a-hub", {})}
 
 
@@ -117,31 +117,31 @@ def _componentize_py(root: Path, version: str) -> str:
     """Path of the tool: the configured one, the one beside this Python, or the one in `.venv`,
     which is created if missing.
     """
-    if named := os.environ.get("COMPONENTIZE_PY"):
-        return named
-    beside = Path(sys.executable).with_name("componentize-py")
-    own = root / ".venv" / "bin" / "componentize-py"
-    for tool in (beside, own):
+    if configured := os.environ.get("COMPONENTIZE_PY"):
+        return configured
+    adjacent_tool = Path(sys.executable).with_name("componentize-py")
+    venv_tool = root / ".venv" / "bin" / "componentize-py"
+    for tool in (adjacent_tool, venv_tool):
         if tool.is_file() and version in _version(tool):
             return str(tool)
     print(f"installing componentize-py {version} into .venv", file=sys.stderr)
     try:
         venv.create(root / ".venv", with_pip=True)
-    except (subprocess.CalledProcessError, SystemExit) as failed:
-        raise BuildError(f"Python's `venv` is not whole; on Debian it comes with `apt install python3-venv` ({failed})") from None
+    except (subprocess.CalledProcessError, SystemExit) as error:
+        raise BuildError(f"Python's `venv` is not whole; on Debian it comes with `apt install python3-venv` ({error})") from None
     pip = [str(root / ".venv" / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     if subprocess.run([*pip, f"componentize-py=={version}"]).returncode != 0:
         raise BuildError(f"pip cannot install componentize-py {version}; its words are above")
-    return str(own)
+    return str(venv_tool)
 
 
 def _version(tool: Path) -> str:
     return subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
 
 
-def _test(root: Path, words: list[str]) -> int:
+def _test(root: Path, args: list[str]) -> int:
     path = os.pathsep.join([str(root), str(_SDK.parent), *map(str, _libraries(root))])
-    command = [sys.executable, "-B", "-m", "unittest", *(words or ["discover", "-s", str(root), "-p", "test_*.py"])]
+    command = [sys.executable, "-B", "-m", "unittest", *(args or ["discover", "-s", str(root), "-p", "test_*.py"])]
     return subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": path}).returncode
 
 

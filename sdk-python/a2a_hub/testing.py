@@ -227,8 +227,8 @@ class ScriptedHost:
         working_directory: str | None = None,
     ) -> Outcome:
         """Runs a task to its end. A `Failure` is raised."""
-        said = [convert.message_out(_TYPES, message_of(each, "user")) for each in (content, *history)]
-        task = _TYPES.Task("task", "context", said[0], said[1:], working_directory, None)
+        messages = [convert.message_out(_TYPES, message_of(message, "user")) for message in (content, *history)]
+        task = _TYPES.Task("task", "context", messages[0], messages[1:], working_directory, None)
         return convert.outcome_in(run_task(_agent(agent), self._host(), task, live))
 
     def health(self, agent: Agent | type[Agent] | ModuleType) -> Health:
@@ -286,10 +286,10 @@ class ScriptedHost:
         self.files.append((name, content))
         return f"/files/{name}"
 
-    def _workspace_files(self, what: str) -> dict[str, bytes]:
+    def _workspace_files(self, action: str) -> dict[str, bytes]:
         self._check()
         if self.workspace is None:
-            raise _denied(what)
+            raise _denied(action)
         return self.workspace
 
     def _workspace_read(self, path: str) -> bytes:
@@ -306,10 +306,10 @@ class ScriptedHost:
 
     def _workspace_list(self, path: str) -> list[str]:
         folder = f"{path}/" if path else ""
-        below = [file[len(folder) :] for file in self._workspace_files(f"list `{path}`") if file.startswith(folder)]
-        if folder and not below:
+        paths = [file[len(folder) :] for file in self._workspace_files(f"list `{path}`") if file.startswith(folder)]
+        if folder and not paths:
             raise Invalid(f"list `{path}`: there is no such file in the workspace")
-        return list({name if "/" not in name else name.split("/")[0] + "/" for name in below})
+        return list({name if "/" not in name else name.split("/")[0] + "/" for name in paths})
 
     def _spawn(self, command: Any) -> Any:
         self._check()
@@ -326,16 +326,16 @@ class ScriptedHost:
         def write(data: bytes) -> None:
             started.stdin += data.decode("utf-8", "replace")
 
-        return self._handle(next=lambda timeout: outputs.pop(0), write_stdin=write, close_stdin=_nothing, interrupt=_nothing, kill=_nothing)
+        return self._handle(next=lambda timeout: outputs.pop(0), write_stdin=write, close_stdin=_noop, interrupt=_noop, kill=_noop)
 
     def _send(self, request: Any) -> Any:
         self._check()
-        asked = Request(request.method, request.url, dict(request.headers), request.body)
-        self.requests.append(asked)
+        recorded = Request(request.method, request.url, dict(request.headers), request.body)
+        self.requests.append(recorded)
         if not self._responses:
-            raise _denied(f"{asked.method} {asked.url}")
+            raise _denied(f"{recorded.method} {recorded.url}")
         response = self._responses.pop(0)
-        response = response(asked) if callable(response) else response
+        response = response(recorded) if callable(response) else response
         if isinstance(response, Failure):
             raise response
         if isinstance(response, (str, bytes)):
@@ -362,11 +362,11 @@ class ScriptedHost:
         state, text, artifacts = outcomes.pop(0) if len(outcomes) > 1 else outcomes[0]
         self.calls.append((agent, convert.message_in(message)))
         send = lambda message: self.sent.append((agent, convert.message_in(message)))
-        made = [convert.artifact_out(_TYPES, Artifact(id, [Part(text=content)])) for id, content in artifacts.items()]
-        updates = [_EVENT(_TYPES.Event_Artifact(_TYPES.ArtifactUpdate(each, False, True))) for each in made]
+        contract_artifacts = [convert.artifact_out(_TYPES, Artifact(id, [Part(text=content)])) for id, content in artifacts.items()]
+        updates = [_EVENT(_TYPES.Event_Artifact(_TYPES.ArtifactUpdate(artifact, False, True))) for artifact in contract_artifacts]
         status = convert.status_out(_TYPES, state, message_of(text), None)
         updates.append(_FINISHED(_TYPES.Outcome_Status(status)))
-        return self._handle(next=lambda timeout: updates.pop(0), task_id=lambda: f"task-of-{agent}", answer=_nothing, send=send, cancel=_nothing)
+        return self._handle(next=lambda timeout: updates.pop(0), task_id=lambda: f"task-of-{agent}", answer=_noop, send=send, cancel=_noop)
 
     def _call_tool(self, server: str, name: str, arguments: str, timeout: int | None) -> str:
         self._check()
@@ -383,25 +383,25 @@ class ScriptedHost:
 
     def _handle(self, **calls: Callable[..., Any]) -> Any:
         def checked(call: Callable[..., Any]) -> Callable[..., Any]:
-            def called(*words: Any) -> Any:
+            def wrapper(*args: Any) -> Any:
                 self._check()
-                return call(*words)
+                return call(*args)
 
-            return called
+            return wrapper
 
-        return type("Handle", (), {"__exit__": _nothing, **{name: staticmethod(checked(call)) for name, call in calls.items()}})()
+        return type("Handle", (), {"__exit__": _noop, **{name: staticmethod(checked(call)) for name, call in calls.items()}})()
 
     def _find(self, query: str) -> str:
         self.searches.append(json.loads(query))
-        found = [{"id": name, "card": {"agentId": name, "name": name}, "score": 1.0, "why": []} for name in self._agents]
-        return json.dumps({"agents": found})
+        matches = [{"id": name, "card": {"agentId": name, "name": name}, "score": 1.0, "why": []} for name in self._agents]
+        return json.dumps({"agents": matches})
 
     def _host(self) -> Any:
         origin = lambda handle: handle  # noqa: E731
-        options = type("Options", (), {"__getattr__": lambda self, name: _nothing})
+        options = type("Options", (), {"__getattr__": lambda self, name: _noop})
         step = SimpleNamespace(
             begin=lambda key, mode: SimpleNamespace(key=key, kept=lambda: self.steps.get(key)),
-            end=lambda step, kept: self.steps.__setitem__(step.key, kept) if kept else None,
+            end=lambda step, result: self.steps.__setitem__(step.key, result) if result else None,
         )
         tools = [{"server": server, "name": name, "inputSchema": {}} for server, name in self._tools]
         cards = [{"agentId": name, "name": name} for name in self._agents]
@@ -455,9 +455,9 @@ def _agent(agent: Agent | type[Agent] | ModuleType) -> Agent:
     return agent() if isinstance(agent, type) else agent
 
 
-def _denied(what: str) -> Denied:
-    return Denied(f"{what}: not in the script of the test")
+def _denied(request: str) -> Denied:
+    return Denied(f"{request}: not in the script of the test")
 
 
-def _nothing(*words: Any) -> None:
+def _noop(*args: Any) -> None:
     return None

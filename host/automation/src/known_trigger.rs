@@ -1,4 +1,4 @@
-//! A trigger of the configuration: its section, its rules, and a look at its source.
+//! A trigger of the configuration: its section, its rules, and a poll of its source.
 
 use a2a_hub_config::{SecretStore, Trigger, TriggerRules, TriggerSource, WebhookSource};
 use a2a_hub_protocol::id::AgentId;
@@ -16,7 +16,7 @@ pub struct KnownTrigger {
     secrets: SecretStore,
 }
 
-/// Result of a look at the source of a trigger.
+/// Result of a poll of the source of a trigger.
 pub enum Sight {
     /// Branches with their commits.
     Heads(Heads),
@@ -32,7 +32,7 @@ impl KnownTrigger {
         Self { config, rules, secrets }
     }
 
-    /// Looks at the source; the error is for the operator. Blocks while it reads the disk.
+    /// Polls the source; the error is for the operator. Blocks while it reads the disk.
     pub fn poll(&self) -> Result<Sight, String> {
         match &self.rules.source {
             TriggerSource::Commits(directory, globs) => {

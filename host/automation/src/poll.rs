@@ -1,4 +1,4 @@
-//! A look at the source of a trigger that may take for ever: its directory may be on a file system
+//! A poll of a trigger's source that may take for ever: its directory may be on a file system
 //! that does not answer.
 
 use crate::known_trigger::{KnownTrigger, Sight};
@@ -6,10 +6,10 @@ use a2a_hub_process::run_blocking;
 use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// Time that the other triggers wait for a look. A longer one goes on beside them.
+/// Time that the other triggers wait for a poll. A longer one goes on beside them.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A look that was begun, on a thread for blocking work.
+/// A poll that was begun, on a thread for blocking work.
 pub struct SourcePoll {
     /// Beginning.
     pub began: Instant,
@@ -19,7 +19,7 @@ pub struct SourcePoll {
 }
 
 impl SourcePoll {
-    /// Begins a look at the source of a trigger, or goes on with `before` if that is a look at the
+    /// Begins a poll of the source of a trigger, or goes on with `before` if that is a poll of the
     /// same source. So at most one thread hangs for each trigger of a configuration.
     pub fn begin(of: &Arc<KnownTrigger>, before: Option<Self>) -> Self {
         if let Some(before) = before.filter(|it| Arc::ptr_eq(&it.of, of)) {
@@ -31,11 +31,11 @@ impl SourcePoll {
         Self { began: Instant::now(), of: Arc::clone(of), is_late: false, sight: Box::pin(sight) }
     }
 
-    /// Result of the look, or the look itself if its source does not answer in time.
+    /// Result of the poll, or the poll itself if its source does not answer in time.
     ///
     /// # Errors
     ///
-    /// The look is not over. Only its first call waits for it.
+    /// The poll is not over. Only its first call waits for it.
     pub async fn sight(mut self) -> Result<Result<Sight, String>, Self> {
         let limit = if self.is_late { Duration::ZERO } else { TIMEOUT };
         match timeout(limit, &mut self.sight).await {
@@ -44,7 +44,7 @@ impl SourcePoll {
         }
     }
 
-    /// Describes a look that is late, for the operator.
+    /// Describes a poll that is late, for the operator.
     pub fn why_late(name: &str, of: &KnownTrigger) -> String {
         format!(
             "`{}` does not answer; is its file system mounted, and its server there?",

@@ -29,16 +29,16 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-/// Maximum number of ended tasks that wait for a look; later ones are dropped with a warning.
+/// Maximum number of ended tasks that wait for a poll; later ones are dropped with a warning.
 const MAX_ENDED: usize = 1_000;
 
-/// Shortest pause between two looks at one source.
+/// Shortest pause between two polls of one source.
 pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pause after a look as a multiple of its duration.
+/// Pause after a poll as a multiple of its duration.
 const BACKOFF_FACTOR: u32 = 20;
 
-/// Longest pause after a look, such as one whose file system did not answer for hours.
+/// Longest pause after a poll, such as one whose file system did not answer for hours.
 const MAX_PAUSE: Duration = Duration::from_mins(5);
 
 /// Number of messages of other topics after which a cursor is stored: fewer cost no write.
@@ -56,7 +56,7 @@ pub struct Triggers {
     problems: Mutex<BTreeMap<String, String>>,
     /// Ended tasks, by the triggers that they may concern.
     ended: Mutex<BTreeMap<String, BTreeSet<TaskId>>>,
-    /// Locked during a look at a source and its consequences, so that looks have an order.
+    /// Locked during a poll of a source and its consequences, so that polls have an order.
     pub looks: AsyncMutex<()>,
     /// Webhooks that are being stored. No shutdown waits for them: the sender hears of none.
     taking: TaskTracker,
@@ -72,11 +72,11 @@ type TriggerMemories = BTreeMap<String, TriggerMemory>;
 pub struct TriggerMemory {
     /// Durable state.
     pub state: TriggerState,
-    /// Files of the latest look; none before the first one.
+    /// Files of the latest poll; none before the first one.
     pub files: Option<WatchedFiles>,
-    /// Look whose source does not answer.
+    /// Poll whose source does not answer.
     pub poll: Option<SourcePoll>,
-    /// Time of the next look.
+    /// Time of the next poll.
     pub next_poll: Option<Instant>,
     /// True if the latest run is known to be over.
     pub is_over: bool,
@@ -85,7 +85,7 @@ pub struct TriggerMemory {
 }
 
 impl TriggerMemory {
-    /// Sets the time of the next look after one that began at this time: looks take a twentieth of
+    /// Sets the time of the next poll after one that began at this time: polls take a twentieth of
     /// a thread at most.
     pub fn rest_after(&mut self, began: Instant) {
         let rest = (began.elapsed() * BACKOFF_FACTOR).clamp(POLL_INTERVAL, MAX_PAUSE);
@@ -197,7 +197,7 @@ impl Triggers {
         self.problems.lock().get(name).cloned()
     }
 
-    /// Keeps an ended task for the next look of a trigger.
+    /// Keeps an ended task for the next poll of a trigger.
     pub fn task_ended(&self, name: &str, task: TaskId) {
         let mut ended = self.ended.lock();
         let of_trigger = ended.entry(name.to_owned()).or_default();
@@ -213,7 +213,7 @@ impl Triggers {
         self.ended.lock().remove(name).unwrap_or_default()
     }
 
-    /// Messages of topics since the last look, without those that the trigger itself led to. Moves
+    /// Messages of topics since the last poll, without those that the trigger itself led to. Moves
     /// the cursor in `state`, which the caller stores together with the events. Messages that a run
     /// has no room for stay in their topics.
     pub async fn see_topics(
@@ -312,7 +312,7 @@ impl Triggers {
             DeliveryNews::Repeated => return Ok(WebhookResult::Repeated),
             DeliveryNews::RateLimited => return Err(WebhookRefusal::RateLimited),
         }
-        // The latest run is held until a look after its end, also over a restart.
+        // The latest run is held until a poll after its end, also over a restart.
         let is_running = state.held;
         let event = TriggerEvent::Webhook(verified.event);
         let waits = state.observe(&known.rules.plan, vec![event], is_running, now_ms);

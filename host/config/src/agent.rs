@@ -291,7 +291,7 @@ impl LimitsConfig {
         self
     }
 
-    /// Limits of kept programs, with defaults for those not set.
+    /// Limits of idle programs, with defaults for those not set.
     pub fn idle_limits(&self) -> IdleLimits {
         let default = IdleLimits::default();
         IdleLimits {

@@ -16,10 +16,10 @@ pub enum Principal {
     Operator,
     /// The operator over HTTP, proven by the kernel's socket table. The process at the other end
     /// may serve somebody else: forwarded ports (`sshd`, editors, `socat`) run as the hub's user.
-    /// So this principal administers the hub, but has no [`Access::Own`].
+    /// So this principal administers the hub, but has no [`Access::Owner`].
     OperatorHttp,
     /// A client with the operator's token. It may administer the hub, but not change grants or copy
-    /// the store ([`Access::Own`]), because a token can be stolen and does not identify its user.
+    /// the store ([`Access::Owner`]), because a token can be stolen and does not identify its user.
     OperatorToken,
     /// A program of an agent that works on a task.
     AgentTask {

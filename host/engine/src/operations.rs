@@ -128,7 +128,7 @@ impl Hub {
 
     /// Authorizes and carries out an operation. Every operation passes through here, whatever its
     /// transport. `client_context` says which agent, or the whole hub, a client of official A2A
-    /// addresses; the hub's own dialect has no visits.
+    /// addresses; a client of the hub's own dialect has none.
     pub async fn handle(
         &self,
         caller: impl Into<Caller>,

@@ -89,7 +89,7 @@ impl Supervisor {
 
     /// Relation of the process `pid` to this hub. Reads `/proc`: tens of microseconds. A system
     /// that lists no processes recognizes this process and the sessions of minders; all others are
-    /// [`Kin::Unknown`], because an escaped program looks like the operator.
+    /// [`ProcessOrigin::Unknown`], because an escaped program looks like the operator.
     pub fn origin(&self, pid: i32) -> ProcessOrigin {
         let TreeSettings { minders, system, adopts, .. } = &*self.settings;
         match system.calls().lists_processes() {

@@ -227,7 +227,7 @@ pub trait AgentMemory: Send + Sync {
 /// Context memories: a working memory and searchable items for each agent and conversation.
 #[async_trait::async_trait]
 pub trait ContextMemory: Send + Sync {
-    /// Working memory of a place; empty if it has none.
+    /// Working memory under a key; empty if there is none.
     async fn working(&self, scope: &MemoryKey) -> Result<WorkingMemory, StorageError>;
 
     /// Applies changes in order: all durably, or none if the owner's total would exceed `limits`.
@@ -238,20 +238,20 @@ pub trait ContextMemory: Send + Sync {
         limits: MemoryCapacity,
     ) -> Result<(), StorageError>;
 
-    /// Items of a place that match a search, best first.
+    /// Items under a key that match a search, best first.
     async fn search(&self, scope: &MemoryKey, search: Search) -> Result<Vec<Item>, StorageError>;
 
-    /// The existing ones of these items at a place, in that order.
+    /// The existing ones of these items under a key, in that order.
     async fn named(&self, scope: &MemoryKey, ids: Vec<String>) -> Result<Vec<Item>, StorageError>;
 
-    /// Deletes the memory of a place whose conversation has no tasks: nobody will read it.
+    /// Deletes the memory under a key whose conversation has no tasks: nobody will read it.
     async fn abandon(&self, scope: &MemoryKey) -> Result<(), StorageError>;
 
     /// Deletes all context memories of an installation.
     async fn forget_context_memories(&self, owner: &InstallationId) -> Result<(), StorageError>;
 }
 
-/// Search for items of a place.
+/// Search for items under a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     /// Text to match; without words in it, the newest items match.

@@ -32,7 +32,7 @@ pub fn line(state: Option<&Value>) -> String {
     }
 }
 
-/// Like [`line`], below a list of what the plug-in asks for: names no permission again.
+/// Like [`line()`], below a list of what the plug-in asks for: names no permission again.
 pub fn line_after_requests(state: Option<&Value>) -> String {
     let is_loaded = state.is_some_and(|plugin| {
         !is_compiling(plugin) && plugin["error"].is_null() && plugin["joined"] != false

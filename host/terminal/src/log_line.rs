@@ -76,14 +76,14 @@ mod tests {
     fn json_log_lines_are_formatted() {
         let lines = [
             r#"{"timestamp":"2026-01-31T12:00:00.123456Z","level":"INFO","message":"agent joined","agent":"echo","source":"built-in"}"#,
-            r#"{"timestamp":"2026-01-31T12:00:01.5Z","level":"WARN","message":"running tasks were cancelled at shutdown","tasks":2}"#,
+            r#"{"timestamp":"2026-01-31T12:00:01.5Z","level":"WARN","message":"running tasks were interrupted by the shutdown","tasks":2}"#,
             r#"{"timestamp":"2026-01-31T12:00:02Z","level":"WARN","message":"of a task","why":"x","span":{"agent":"echo","task":"0199","name":"task"}}"#,
             "thread 'main' panicked",
         ];
         let shown = lines.map(|line| line_text(line).words()).join("\n");
         insta::assert_snapshot!(shown, @r"
         2026-01-31 12:00:00 INFO  agent joined agent=echo source=built-in
-        2026-01-31 12:00:01 WARN  running tasks were cancelled at shutdown tasks=2
+        2026-01-31 12:00:01 WARN  running tasks were interrupted by the shutdown tasks=2
         2026-01-31 12:00:02 WARN  of a task agent=echo task=0199 why=x
         thread 'main' panicked
         ");

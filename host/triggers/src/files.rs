@@ -1,4 +1,4 @@
-//! Files that match the patterns of a trigger, and their changes between two looks.
+//! Files that match the patterns of a trigger, and their changes between two polls.
 
 use crate::{
     glob::Globs,
@@ -7,13 +7,13 @@ use crate::{
 };
 use std::{collections::BTreeMap, io, path::Path};
 
-/// Maximum number of entries that a look reads. Directories that no pattern needs are not read.
+/// Maximum number of entries that a poll reads. Directories that no pattern needs are not read.
 const MAX_ENTRIES: usize = 200_000;
 
 /// Maximum number of files that match.
 const MAX_FILES: usize = 20_000;
 
-/// Error of a look.
+/// Error of a poll.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// The directory cannot be read.
@@ -45,7 +45,7 @@ struct FileIdentity {
     changed: (i64, i64),
 }
 
-/// Files that match, as one look found them.
+/// Files that match, as one poll found them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedFiles(BTreeMap<String, FileIdentity>);
 
@@ -80,7 +80,7 @@ impl WatchedFiles {
         }
     }
 
-    /// Changes that lead from this look to a later one.
+    /// Changes that lead from this poll to a later one.
     pub fn changes_to(&self, later: &Self) -> Vec<TriggerEvent> {
         let of_path = |path: &String| match (self.0.get(path), later.0.get(path)) {
             (None, Some(_)) => Some(FileChange::Created),

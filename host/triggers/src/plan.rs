@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!             observe                  debounce over
-//! no event ───────────► events pending ────────────► Start ──► held until a look after it
+//! no event ───────────► events pending ────────────► Start ──► held until a poll after it
 //!                            │ run at work               │
 //!                            ├ skip: no run              └ limit reached: Stop, until resumed
 //!                            └ queue: wait, replace
 //! ```
 //!
 //! Two rules keep a trigger from firing for its own effects for ever. With [`Overlap::Skip`],
-//! changes count for no run until a look after the end of the run has seen them all: they may be
+//! changes count for no run until a poll after the run's end has seen them all: they may be
 //! its own. And whatever the cause, more than [`TriggerPlan::limit`] runs within an hour stop the
 //! trigger until the operator resumes it.
 
@@ -55,10 +55,10 @@ const REMEMBERED_MS: i64 = 4 * 24 * 60 * 60 * 1_000;
 pub struct TriggerState {
     /// Configuration that the state belongs to: with another one, nothing happened before.
     pub rule: String,
-    /// Branches as last read; none before the first look.
+    /// Branches as last read; none before the first poll.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heads: Option<Heads>,
-    /// Position of the latest message of topics that was read; none before the first look.
+    /// Position of the latest message of topics that was read; none before the first poll.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topics_after: Option<u64>,
     /// Number of groups of events so far.
@@ -74,7 +74,7 @@ pub struct TriggerState {
     pub deliveries: Vec<KnownDelivery>,
     /// Starts of runs within the last hour.
     pub starts_ms: Vec<i64>,
-    /// True from the start of a run to the first look after its end.
+    /// True from the start of a run to the first poll after its end.
     pub held: bool,
     /// True if the operator paused the trigger.
     pub paused: bool,
@@ -188,7 +188,7 @@ impl TriggerState {
         DeliveryNews::New
     }
 
-    /// Records events of a look that began after `is_running`, the state of the latest run, was
+    /// Records events of a poll that began after `is_running`, the state of the latest run, was
     /// known. Returns true if they wait for a run.
     pub fn observe(
         &mut self,

@@ -63,7 +63,7 @@ pub fn lenient_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>,
     Ok(number(&Value::deserialize(from)?))
 }
 
-/// Deserializes [`value`], if it fits the type.
+/// Deserializes [`integer`], if it fits the type.
 pub fn lenient_integer<'de, D, N>(from: D) -> Result<Option<N>, D::Error>
 where
     D: Deserializer<'de>,

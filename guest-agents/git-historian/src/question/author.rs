@@ -79,7 +79,7 @@ fn of_person(words: &[Word]) -> Option<usize> {
     words.windows(3).position(is_of_person).map(|at| at + 1)
 }
 
-/// True if a person's name contains all words of the asked one, ignoring case.
+/// True if a person's name contains all words of `query`, ignoring case.
 pub(crate) fn is_called(name: &str, query: &str) -> bool {
     let name = name.to_lowercase();
     let mut query = query.split_whitespace().map(str::to_lowercase);

@@ -88,7 +88,7 @@ struct WorkspaceChange {
 }
 
 /// Changes the text of the configuration file, and has a running hub read it again. `action` is the
-/// action, for errors.
+/// name of the operation, for errors.
 fn change(
     global: &Global,
     settings: &Settings,

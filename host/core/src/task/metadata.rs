@@ -208,7 +208,7 @@ pub fn canceled(task: &Task, facts: Option<Metadata>, now: String) -> TaskEvent 
 
 /// Events at the end of a run in a task that continues because its client has sent more: the
 /// agent's final message becomes a status and part of the history. The next run receives the next
-/// message; the messages that stay queued are `pending`. That member is always present, because it
+/// message; [`PENDING_MESSAGES`] names those that stay queued. It is always present, because it
 /// separates one run from the next.
 pub fn end_of_run_events(
     task: &Task,

@@ -48,7 +48,7 @@ pub struct Trace {
 
 impl Trace {
     /// Position of a client's task, if the client gave a valid trace or workflow in its message or,
-    /// failing that, in the headers (`headers`).
+    /// failing that, in the `headers`.
     pub fn of_client(
         task: &TaskId,
         message: Option<&Metadata>,

@@ -14,7 +14,7 @@ use a2a_hub_protocol::{
 use a2a_hub_store::Head;
 use std::collections::BTreeMap;
 
-/// Number of attempts to start a run, one at each look: an agent may be busy, or load just now.
+/// Number of attempts to start a run, one at each poll: an agent may be busy, or load just now.
 pub(super) const ATTEMPTS: u32 = 30;
 
 /// Error of starting a run.

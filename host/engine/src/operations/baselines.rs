@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 impl TriggerOperations<'_> {
     /// Records the baseline of each trigger of a hub that has none. Waits for the sources, at most
-    /// as long as one look may take; a source that does not answer gets its baseline by a later
-    /// look.
+    /// as long as one poll may take; a source that does not answer gets its baseline by a later
+    /// poll.
     pub(super) async fn record_baselines(hub: &Hub) {
         let Ok(operations) = TriggerOperations::new(hub) else { return };
         let _looks = operations.triggers.looks.lock().await;
@@ -29,8 +29,8 @@ impl TriggerOperations<'_> {
         .await;
     }
 
-    /// Records the baseline of one trigger, if it has none. The caller holds the lock of the looks:
-    /// a concurrent look could see an older state, and report the difference as an event.
+    /// Records the baseline of one trigger, if it has none. The caller holds the lock of the polls:
+    /// a concurrent poll could see an older state, and report the difference as an event.
     pub(super) async fn record_baseline(
         &self,
         name: &str,
@@ -57,7 +57,7 @@ impl TriggerOperations<'_> {
         let mut state = memory.state.clone();
         match sight {
             Err(late) => memory.poll = Some(late),
-            // The next look reports it.
+            // The next poll reports it.
             Ok(Err(_)) => {}
             Ok(Ok(Sight::Heads(heads))) => state.heads = Some(heads),
             Ok(Ok(Sight::Files(files))) => {

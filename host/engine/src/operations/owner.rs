@@ -1,5 +1,5 @@
 //! Operations of the hub's owner: the operator, identified by the kernel
-//! ([`Access::Own`](a2a_hub_core::access_control::Access::Own)).
+//! ([`Access::Owner`](a2a_hub_core::access_control::Access::Owner)).
 
 use super::{Caller, Hub};
 use crate::error::HubError;

@@ -83,7 +83,7 @@ impl Hub {
     }
 
     /// Replaces an alias in an operation by the agent's id. An unknown name stays: a removed agent
-    /// may have had it, whose tasks still exist. The agent of a visit has been resolved already:
+    /// may have had it, whose tasks still exist. The agent of a client context is resolved already:
     /// endpoints call [`Hub::named`].
     pub(super) fn name_by_id(&self, operation: &mut Operation) {
         if let Some(named) = agent_in(operation)

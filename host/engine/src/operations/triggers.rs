@@ -1,6 +1,6 @@
 //! Triggers: look for events, send messages after them, and let the operator run and pause them.
 //!
-//! A look has three steps, so that a killed hub neither loses events nor runs them twice: the
+//! A poll has three steps, so that a killed hub neither loses events nor runs them twice: the
 //! events are stored with what was seen, the task is created under an id that follows from them,
 //! and the events are marked as dealt with.
 
@@ -71,7 +71,7 @@ impl<'h> TriggerOperations<'h> {
         }
     }
 
-    /// Waits for the next look, and meanwhile records the tasks that end.
+    /// Waits for the next poll, and meanwhile records the tasks that end.
     async fn wait(
         &self,
         pause: Option<Duration>,
@@ -123,7 +123,7 @@ impl<'h> TriggerOperations<'h> {
         id == *agent || self.hub.routes.group(&id).is_some_and(|group| group.contains(agent))
     }
 
-    /// Looks at the sources of all triggers. Returns the pause until the next look; none if the
+    /// Polls the sources of all triggers. Returns the pause until the next poll; none if the
     /// configuration has no triggers.
     async fn poll_all(&self) -> Option<Duration> {
         let all = self.triggers.all();
@@ -136,7 +136,7 @@ impl<'h> TriggerOperations<'h> {
         (!all.is_empty()).then_some(POLL_INTERVAL)
     }
 
-    /// Looks at the source of a trigger, and carries out the step that is due.
+    /// Polls the source of a trigger, and carries out the step that is due.
     async fn poll(&self, name: &str, known: &Arc<KnownTrigger>) -> Result<(), HubError> {
         let _looks = self.triggers.looks.lock().await;
         let (now, plan) = (Instant::now(), known.rules.plan);
@@ -275,7 +275,7 @@ impl<'h> TriggerOperations<'h> {
         is_at_work(self.hub, memory.state.last_task.as_ref(), &mut memory.is_over).await
     }
 
-    /// Ended tasks since the last look, without those that the trigger itself led to.
+    /// Ended tasks since the last poll, without those that the trigger itself led to.
     async fn ended(&self, name: &str) -> Result<Vec<TriggerEvent>, HubError> {
         let ended = self.triggers.take_ended(name);
         let mut events = Vec::new();
@@ -283,7 +283,7 @@ impl<'h> TriggerOperations<'h> {
             let stored = match self.hub.tasks.stored(id).await {
                 Ok(stored) => stored,
                 Err(why) => {
-                    // The next look finds them again.
+                    // The next poll finds them again.
                     ended.iter().for_each(|id| self.triggers.task_ended(name, id.clone()));
                     return Err(why.into());
                 }

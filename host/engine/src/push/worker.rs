@@ -77,7 +77,7 @@ impl DeliveryWorker {
                 tracing::warn!(%task, receiver, "push stopped: delivery failed too often; see `a2a-hub deliveries`");
             }
             Done::Storage(why) => {
-                tracing::error!(%task, receiver, %why, "push stopped: stored data is corrupt");
+                tracing::error!(%task, receiver, %why, "push stopped: the store refused or cannot be read");
             }
         }
     }

@@ -111,7 +111,7 @@ pub(super) struct RunningTask {
     pub(super) asks_for_child: bool,
     /// True if this run is no agent and only relays for the children of an earlier run.
     pub(super) tends: bool,
-    /// Receiver of the answer, while a question is open.
+    /// Channel for the answer, while a question is open.
     pub(super) answer_tx: Option<oneshot::Sender<Result<ClientAnswer, Failure>>>,
     /// The answer, held until the task has a run permit again.
     pub(super) answer: Option<ClientAnswer>,
@@ -161,7 +161,7 @@ pub(super) struct SignalPayload {
     pub(super) by: Option<Principal>,
     /// Metadata of the last status, if the task is cancelled.
     pub(super) facts: Option<Metadata>,
-    /// Receives whether the message was accepted.
+    /// Reports whether the message was accepted.
     pub(super) reply_tx: Option<oneshot::Sender<Result<(), A2aError>>>,
     /// Notified once the agent is evicted.
     evicted_tx: Option<oneshot::Sender<()>>,

@@ -38,7 +38,7 @@ pub(super) struct BoardChange {
     /// Id, which the flow's answer names.
     pub(super) id: String,
     pub(super) contribution: BoardContribution,
-    /// Receives whether the change is recorded.
+    /// Reports whether the change is recorded.
     pub(super) reply_tx: oneshot::Sender<Result<(), A2aError>>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Input {
     pub(super) client: ClientCapabilities,
     /// Sender of the message, for the log.
     pub(super) by: Principal,
-    /// Receives whether the task accepted the message.
+    /// Reports whether the task accepted the message.
     pub(super) reply_tx: oneshot::Sender<Result<(), A2aError>>,
 }
 

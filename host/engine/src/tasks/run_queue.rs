@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 pub(super) struct RunQueue(Arc<Mutex<HashMap<AgentId, Line>>>);
 
 /// Run queue of one agent. An agent that works on one task of a conversation at a time locks the
-/// conversation (its lane).
+/// conversation (its context lock).
 struct Line {
     quota: Quota<TaskId, ContextId>,
     /// Limits of the agent's latest version.

@@ -53,7 +53,7 @@ async fn prune_kills_background_and_spares_helpers() {
     assert_eq!(does(&mut child, "echo $$").await, pid, "and so does it");
     assert_eq!(child.prune().await.unwrap().killed, 0);
 
-    // Before the first `settle`, only the program itself is its own.
+    // Before the first `mark_baseline`, only the program itself is its own.
     let mut plain = hub.sh(&format!("sleep 0.3; sleep 1000 & {SHELL}")).await;
     does(&mut plain, ":").await;
     sleepers_are(&hub, 1).await;

@@ -18,7 +18,7 @@ use serde_json::Value;
 /// Longest unknown name that a log line quotes, in characters.
 const MAX_NAME: usize = 64;
 
-/// Reads a part by its `reader` form. A tolerant reader also accepts the other forms, and a bare
+/// Reads a part with `reader`; if `at` is tolerant, also one of the other forms, and a bare
 /// text.
 pub(crate) fn part(reader: PartReader, value: Value, at: JsonPath) -> Result<Part, A2aError> {
     let Some(others) = at.part_readers() else { return reader(value, at) };

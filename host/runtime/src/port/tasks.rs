@@ -82,7 +82,8 @@ pub trait TaskPort: Send + Sync {
     ) -> Result<ClientAnswer, Failure>;
 
     /// Asks the client while the agent works on. The task's time limit keeps running, and the agent
-    /// keeps its run permit except while it [`rests`](Self::rest).
+    /// keeps its run permit except between [`release_permit`](Self::release_permit) and
+    /// [`resume`](Self::resume).
     async fn pose(
         &self,
         need: Need,

@@ -15,7 +15,7 @@ use a2a_hub_core::{
 };
 use std::collections::BTreeMap;
 
-/// Context memory of one place.
+/// Context memory under one key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IndexedMemory {
     working: WorkingMemory,

@@ -92,7 +92,7 @@ impl MemoryTopic {
 }
 
 impl TopicsOfTenant {
-    /// Makes place for another topic of this owner.
+    /// Makes room for another topic of this owner, or refuses it.
     pub(super) fn require_topic_capacity(
         &mut self,
         owner: &str,

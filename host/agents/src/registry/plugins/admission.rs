@@ -78,7 +78,7 @@ impl Agents {
     }
 
     /// Builds the agent to be registered now, under the current terms, and records its grant and
-    /// succession. Compiling may have taken long: if the component's standing has changed
+    /// succession. Compiling may have taken long: if the component's grant status has changed
     /// meanwhile, the file has to be read again.
     pub(in crate::registry) async fn finish(
         &self,
@@ -209,7 +209,7 @@ impl Agents {
         });
     }
 
-    /// The held-back component of this agent, if any.
+    /// Component of this agent that awaits approval, if any.
     pub fn pending_approval(&self, id: &AgentId) -> Option<HeldBack> {
         self.shared.pending_approvals.lock().get(id).cloned()
     }

@@ -42,7 +42,7 @@ pub enum FileError {
     /// The file of grants cannot be read.
     #[error("{0}; until then no plug-in joins, and those that are there go on as they are")]
     Grants(String),
-    /// The component is held back, and no granted one runs instead.
+    /// The component awaits approval, and no granted one runs instead.
     #[error(transparent)]
     PendingApproval(Box<PendingApprovalError>),
     /// The flow file has errors: their text, with line and column.

@@ -78,7 +78,7 @@ pub struct PluginFolder {
 /// Task that loads a file; its error is also kept in the list of rejected files.
 type Taking = JoinHandle<Result<Option<AgentId>, FileError>>;
 
-/// Files seen, by name.
+/// Polled files, by name.
 pub(in crate::registry) type PolledFiles = BTreeMap<String, PolledFile>;
 
 /// State of a file at the last poll.
@@ -318,7 +318,7 @@ impl PluginFolder {
         };
         match &joined {
             Ok(agent) => file.joined.clone_from(agent),
-            // The component's standing has changed since it was read.
+            // The component's grant status has changed since it was read.
             Err(FileError::Changed) => file.read_after(Duration::ZERO),
             Err(FileError::Join(crate::registry::JoinError::Load(LoadError::NotNow(_)))) => {
                 file.read_after(NEXT_TRY);
@@ -391,7 +391,7 @@ impl PluginFolder {
             done.map_err(|why| why.to_string())
         });
         if let Err(why) = adopted.await.map_err(|why| why.to_string()).flatten() {
-            tracing::error!(why, "cannot create the plug-in grants file");
+            tracing::error!(why, "cannot import plug-in grants");
         }
     }
 

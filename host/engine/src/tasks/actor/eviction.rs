@@ -49,7 +49,7 @@ struct Offer {
 }
 
 impl Idle {
-    /// Part of the task that receives `commands`'s commands.
+    /// Part of the task whose actor receives its commands through `commands`.
     pub(in crate::tasks) fn new(
         evictions: EvictionQueue,
         commands: mpsc::WeakSender<ActorCommand>,

@@ -140,7 +140,7 @@ impl QuestionRelay {
         let taken = self.tasks.answer(task, message, client, None, self.by.clone()).await;
         if let Err(why) = taken {
             let why = A2aError::from(why);
-            tracing::info!(%task, %why, "child task refused the answer");
+            tracing::info!(%task, %why, "cannot deliver the answer to the child task");
             return false;
         }
         true

@@ -30,7 +30,7 @@ use serde::de::DeserializeOwned;
 /// Rows deleted in one transaction, as other writers wait meanwhile.
 const SWEPT_AT_ONCE: i64 = 2_048;
 
-/// An existing place.
+/// An existing memory.
 struct MemoryRow {
     number: i64,
     working: WorkingMemory,
@@ -205,7 +205,7 @@ pub(in crate::sqlite) fn associate(db: &Connection, used: &[Number]) -> Result<(
     Ok(())
 }
 
-/// Marks a place as deleted, if its conversation has no tasks.
+/// Marks a memory as deleted, if its conversation has no tasks.
 pub(in crate::sqlite) fn abandon(db: &Connection, scope: &MemoryKey) -> Result<(), SqliteFailure> {
     let sql = "UPDATE context_memories SET gone = 1 WHERE context = ?1 AND owner = ?2 \
                AND gone = 0 AND NOT EXISTS (SELECT 1 FROM contexts WHERE id = ?1)";
@@ -214,7 +214,7 @@ pub(in crate::sqlite) fn abandon(db: &Connection, scope: &MemoryKey) -> Result<(
     Ok(())
 }
 
-/// Marks all places of an owner as deleted.
+/// Marks all memories of an owner as deleted.
 pub(in crate::sqlite) fn forget(
     db: &Connection,
     owner: &InstallationId,
@@ -224,7 +224,7 @@ pub(in crate::sqlite) fn forget(
     Ok(())
 }
 
-/// Marks all places as deleted whose conversations have no tasks, because a hub was killed before
+/// Marks all memories as deleted whose conversations have no tasks, as a hub was killed before
 /// it could create them.
 pub(in crate::sqlite) fn abandon_all(db: &Connection) -> Result<(), SqliteFailure> {
     db.execute_batch(
@@ -233,7 +233,7 @@ pub(in crate::sqlite) fn abandon_all(db: &Connection) -> Result<(), SqliteFailur
     Ok(())
 }
 
-/// Deletes some rows of places that are marked as deleted; false once none is left.
+/// Deletes some rows of memories that are marked as deleted; false once none is left.
 pub(in crate::sqlite) fn sweep(db: &Connection) -> Result<bool, SqliteFailure> {
     let sql = "SELECT number FROM context_memories WHERE gone = 1 LIMIT 1";
     let found = db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)).optional()?;
@@ -270,7 +270,7 @@ fn known(db: &Connection, scope: &MemoryKey) -> Result<Option<MemoryRow>, Sqlite
     Ok(Some(MemoryRow { number, working: parsed(&working)?, items, words, bytes }))
 }
 
-/// Stores a place, and sets its number if it is new.
+/// Stores a memory, and sets its number if it is new.
 fn upsert(
     db: &Connection,
     scope: &MemoryKey,

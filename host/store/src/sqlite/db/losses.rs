@@ -50,7 +50,7 @@ pub enum Loss {
     /// The log was cut short or damaged after all of it was checkpointed.
     #[error(
         "the log of the database (`hub.db-wal`) was cut short or damaged; nothing is lost, for the database held all of it already; \
-         the log iretainedpt as {retained}; see whether the disk is sound",
+         the log is kept as {retained}; see whether the disk is sound",
         retained = .retained.display()
     )]
     LogNeedless {
