@@ -227,7 +227,7 @@ pub trait AgentMemory: Send + Sync {
 /// Context memories: a working memory and searchable items for each agent and conversation.
 #[async_trait::async_trait]
 pub trait ContextMemory: Send + Sync {
-    /// Working memory under a key; empty if there is none.
+    /// Working memory under a key; empty without an entry.
     async fn working(&self, scope: &MemoryKey) -> Result<WorkingMemory, StorageError>;
 
     /// Applies changes in order: all durably, or none if the owner's total would exceed `limits`.
