@@ -145,7 +145,10 @@ impl Parts {
         let cut = self.tasks.shutdown().await;
         if !cut.is_empty() {
             let tasks: Vec<_> = cut.iter().map(TaskId::as_str).collect();
-            tracing::warn!(tasks = tasks.join(", "), "running tasks were interrupted by the shutdown");
+            tracing::warn!(
+                tasks = tasks.join(", "),
+                "running tasks were interrupted by the shutdown"
+            );
         }
         cut
     }
