@@ -199,7 +199,7 @@ impl Contexts {
                     Ok(0) => {}
                     Ok(tasks) => tracing::info!(tasks, "deleted tasks beyond the retention limits"),
                     Err(why) => {
-                        tracing::warn!(%why, "cannot delete old tasks, trying again in an hour")
+                        tracing::warn!(%why, "cannot delete old tasks, trying again in an hour");
                     }
                 }
             }

@@ -178,10 +178,10 @@ impl Sender {
                     self.rules.dial(&host, &found)?;
                 }
                 Ok(Err(why)) => {
-                    tracing::warn!(%host, %why, "cannot resolve the host of a receiver")
+                    tracing::warn!(%host, %why, "cannot resolve the host of a receiver");
                 }
                 Err(_) => {
-                    tracing::warn!(%host, "cannot resolve the host of a receiver within {}", Span(LOOKUP))
+                    tracing::warn!(%host, "cannot resolve the host of a receiver within {}", Span(LOOKUP));
                 }
             }
         }
