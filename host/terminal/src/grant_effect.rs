@@ -9,40 +9,44 @@ use serde_json::Value;
 /// Describes a plug-in's state in one line: JSON null if the hub no longer knows the plug-in,
 /// `None` if no hub runs.
 pub fn line(state: Option<&Value>) -> String {
-    let Some(plugin) = state else {
-        return "no hub runs; the change applies from its next start".to_owned();
-    };
-    if plugin.is_null() {
-        return "the hub no longer has this plug-in".to_owned();
-    }
-    if is_compiling(plugin) {
-        return format!("{}; `a2a-hub plugin list` shows when", compiling(plugin));
-    }
-    if let Some(why) = plugin["error"].as_str() {
-        return format!("it is not loaded: {why}");
-    }
-    if plugin["joined"] == false {
-        return "it is loaded once it is compiled; `a2a-hub agents` shows when".to_owned();
-    }
-    let lacks: Vec<_> =
-        list(&plugin["notGranted"]).iter().map(|lack| text(&lack["what"])).collect();
-    match lacks.as_slice() {
-        [] => "in effect now; the plug-in has all that it asks for".to_owned(),
-        lacks => format!("in effect now; the plug-in may not {}", lacks.join(", ")),
+    match missing_grants(state) {
+        Err(why_not_loaded) => why_not_loaded,
+        Ok(missing) if missing.is_empty() => {
+            "in effect now; the plug-in has all that it asks for".to_owned()
+        }
+        Ok(missing) => format!("in effect now; the plug-in may not {}", missing.join(", ")),
     }
 }
 
 /// Like [`line()`], below a list of what the plug-in asks for: names no permission again.
 pub fn line_after_requests(state: Option<&Value>) -> String {
-    let is_loaded = state.is_some_and(|plugin| {
-        !is_compiling(plugin) && plugin["error"].is_null() && plugin["joined"] != false
-    });
-    let missing = state.map_or(0, |plugin| list(&plugin["notGranted"]).len());
-    match missing {
-        1 if is_loaded => "in effect now, without one of these permissions".to_owned(),
-        2.. if is_loaded => format!("in effect now, without {missing} of these permissions"),
-        _ => line(state),
+    match missing_grants(state).as_deref() {
+        Ok([_]) => "in effect now, without one of these permissions".to_owned(),
+        Ok(missing @ [_, _, ..]) => {
+            format!("in effect now, without {} of these permissions", missing.len())
+        }
+        Ok([]) | Err(_) => line(state),
     }
+}
+
+/// Permissions that a loaded plug-in asks for and lacks, or else the reason why it is not loaded.
+fn missing_grants(state: Option<&Value>) -> Result<Vec<&str>, String> {
+    let Some(plugin) = state else {
+        return Err("no hub runs; the change applies from its next start".to_owned());
+    };
+    if plugin.is_null() {
+        return Err("the hub no longer has this plug-in".to_owned());
+    }
+    if is_compiling(plugin) {
+        return Err(format!("{}; `a2a-hub plugin list` shows when", compiling(plugin)));
+    }
+    if let Some(why) = plugin["error"].as_str() {
+        return Err(format!("it is not loaded: {why}"));
+    }
+    if plugin["joined"] == false {
+        return Err("it is loaded once it is compiled; `a2a-hub agents` shows when".to_owned());
+    }
+    Ok(list(&plugin["notGranted"]).iter().map(|lack| text(&lack["what"])).collect())
 }
 
 /// True if the hub compiles the plug-in's component, or loads it.

@@ -195,20 +195,22 @@ impl TaskStateSnapshot {
     }
 
     /// Returns the agent's last message, unless it is blank or repeats the text of the artifacts:
-    /// the whole of it, its beginning or its end, or sentences of it behind a heading such as
-    /// "`a.txt`: ".
+    /// the whole of it, its beginning or its end, or a heading and sentences of it, such as
+    /// "`a.txt`: Ask Ann first.".
     pub fn last_words(&self) -> Option<String> {
         let words = self.last_message().filter(|words| !words.trim().is_empty())?;
         let texts = self.artifacts.iter().map(|artifact| one_line(&parts_text(&artifact["parts"])));
         let texts: Vec<_> = texts.filter(|made| !made.is_empty()).collect();
         let message = one_line(&words);
-        let headed = message.split_once(": ").map(|(_, rest)| rest);
-        let headed = headed.filter(|rest| rest.contains(' ') && rest.ends_with(['.', '!']));
+        let headed = message.split_once(": ");
+        let headed = headed.filter(|(_, rest)| rest.contains(' ') && rest.ends_with(['.', '!']));
         let is_repeated = |text: &str| {
             text == message
                 || text.strip_prefix(&message).is_some_and(|rest| rest.starts_with(' '))
                 || text.strip_suffix(&message).is_some_and(|rest| rest.ends_with(' '))
-                || headed.is_some_and(|rest| contains_words(text, rest))
+                || headed.is_some_and(|(heading, rest)| {
+                    contains_words(text, heading) && contains_words(text, rest)
+                })
         };
         let repeats = is_repeated(&texts.join(" ")) || texts.iter().any(|made| is_repeated(made));
         (!repeats).then_some(words)
@@ -443,9 +445,10 @@ mod tests {
             ("x", " \n"),
             ("## Who knows `a`\n\nAsk **b** first.\n\n| b | 1 |", "`a`: Ask **b** first."),
             ("It never works. All is well.", "a: it works."),
+            ("All ran. See the log.", "2 tests failed: See the log."),
         ];
         let shown = all.map(|(made, said)| words(made, said));
-        assert_eq!(shown, [false, false, false, true, true, true, false, false, true]);
+        assert_eq!(shown, [false, false, false, true, true, true, false, false, true, true]);
     }
 
     #[test]

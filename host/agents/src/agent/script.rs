@@ -1,6 +1,6 @@
 //! The agent that runs the programs of flows: only flows call it, each with its own commands.
 
-use super::{Agent, AgentSource, permission_limits::max_permissions};
+use super::{Agent, AgentSource, FLOW_RUNNER, permission_limits::max_permissions};
 use a2a_hub_core::{
     grant::permissions::Permissions,
     task::{metadata, trace_context::PARENT_TASK},
@@ -31,7 +31,7 @@ impl Agent {
     /// True if other agents find the agent: a listed one, or the bundled one that runs the flow
     /// files that models write.
     pub(crate) fn is_listed_for_agents(&self) -> bool {
-        !self.is_unlisted() || (self.is_flow() && self.source.flow().is_none())
+        !self.is_unlisted() || self.id.as_str() == FLOW_RUNNER
     }
 
     /// True if the agent runs a flow file: its own one, or those in messages of clients.

@@ -169,7 +169,9 @@ fn task_text(
     // An answer that is an artifact, too, is printed once.
     let last = &status["message"];
     let in_history = |message: &Value| message["messageId"] == last["messageId"];
-    let is_repeated = task["status"]["state"] == "completed" && {
+    // Messages without an id, of agents on other hosts, cannot be distinguished.
+    let is_identified = last["messageId"].is_string();
+    let is_repeated = is_identified && status["state"] == "completed" && {
         let mut snapshot = TaskStateSnapshot::default();
         snapshot.apply(task);
         snapshot.last_words().is_none()

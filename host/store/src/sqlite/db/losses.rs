@@ -160,7 +160,7 @@ fn retain_log(
     let Some(retained) = retained_log_names(file).into_iter().find(|retained| !retained.exists())
     else {
         return Err(error::unavailable(format!(
-            "keep {log}, which cannot be used whole: {MAX_RETAINED_LOGS} such logs lie beside it; move `{log}.cut` and the others away",
+            "keep {log}, which is damaged: {MAX_RETAINED_LOGS} such logs exist next to it; move `{log}.cut` and the others away",
             log = log.display()
         )));
     };

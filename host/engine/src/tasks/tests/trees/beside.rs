@@ -169,7 +169,7 @@ async fn question_stays_open_beside_status_updates() {
         let posed = stage.port.pose(Need::Input, Message::text(Role::Agent, "well?"), None);
         let tell = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            assert!(stage.port.extra_status_bytes() > 0, "the question is told behind it");
+            assert!(stage.port.extra_status_bytes() > 0, "the status of the question follows it");
             stage.report_working("half done").await.unwrap();
         };
         let (answer, ()) = tokio::join!(posed, tell);

@@ -113,7 +113,10 @@ async fn childs_question_survives_ancestors_progress() {
         let progress = async {
             for part in 0..3 {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                assert!(stage.port.extra_status_bytes() > 0, "the question is told behind it");
+                assert!(
+                    stage.port.extra_status_bytes() > 0,
+                    "the status of the question follows it"
+                );
                 stage.report_working(&format!("{part} of 3")).await.unwrap();
             }
         };
