@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::host::{Change, Host};
+use crate::host::{Host, MemoryChange};
 use crate::working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 use crate::{Context, Failure};
 
@@ -48,12 +48,12 @@ impl Memory<'_> {
 
     /// Sets the goal.
     pub fn set_goal(&self, goal: &str) -> Result<(), Failure> {
-        self.ctx.hub.change_context_memory(Change::Goal(Some(goal)))
+        self.ctx.hub.change_context_memory(MemoryChange::Goal(Some(goal)))
     }
 
     /// Adds a thought. Only the newest 256 are stored.
     pub fn add_thought(&self, content: &str) -> Result<(), Failure> {
-        self.ctx.hub.change_context_memory(Change::Thought { content, private: self.private })
+        self.ctx.hub.change_context_memory(MemoryChange::Thought { content, private: self.private })
     }
 
     /// Thoughts, oldest first.
@@ -70,7 +70,12 @@ impl Memory<'_> {
     ) -> Result<(), Failure> {
         let (value, private) = (written(key, value)?, self.private);
         let reason = Some(reason).filter(|reason| !reason.is_empty());
-        self.ctx.hub.change_context_memory(Change::Decide { key, value: &value, reason, private })
+        self.ctx.hub.change_context_memory(MemoryChange::Decide {
+            key,
+            value: &value,
+            reason,
+            private,
+        })
     }
 
     /// Decisions, oldest first.
@@ -81,7 +86,11 @@ impl Memory<'_> {
     /// Sets a variable.
     pub fn set_var(&self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
         let (value, private) = (written(name, value)?, self.private);
-        self.ctx.hub.change_context_memory(Change::Variable { name, value: Some(&value), private })
+        self.ctx.hub.change_context_memory(MemoryChange::Variable {
+            name,
+            value: Some(&value),
+            private,
+        })
     }
 
     /// Variables by name.
@@ -91,7 +100,11 @@ impl Memory<'_> {
 
     /// Deletes a variable.
     pub fn drop_var(&self, name: &str) -> Result<(), Failure> {
-        self.ctx.hub.change_context_memory(Change::Variable { name, value: None, private: false })
+        self.ctx.hub.change_context_memory(MemoryChange::Variable {
+            name,
+            value: None,
+            private: false,
+        })
     }
 
     /// Stores an item, replacing the one with the same id. Its type is `semantic` for facts,
@@ -112,7 +125,7 @@ impl Memory<'_> {
         if self.private {
             item.metadata.get_or_insert_default().insert("private".to_owned(), true.into());
         }
-        self.ctx.hub.change_context_memory(Change::Remember(&written(&item.id, &item)?))
+        self.ctx.hub.change_context_memory(MemoryChange::Remember(&written(&item.id, &item)?))
     }
 
     /// Ten items that match `query` best, best first. A query without words returns the newest.
@@ -127,7 +140,7 @@ impl Memory<'_> {
 
     /// Deletes the item with this id.
     pub fn forget(&self, id: &str) -> Result<(), Failure> {
-        self.ctx.hub.change_context_memory(Change::Forget(id))
+        self.ctx.hub.change_context_memory(MemoryChange::Forget(id))
     }
 }
 

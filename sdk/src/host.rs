@@ -48,7 +48,7 @@ pub(crate) trait Host {
     fn delete(&self, key: &str) -> Result<(), Failure>;
     fn keys(&self, prefix: &str) -> Result<Vec<String>, Failure>;
     fn working(&self) -> Result<String, Failure>;
-    fn change_context_memory(&self, change: Change<'_>) -> Result<(), Failure>;
+    fn change_context_memory(&self, change: MemoryChange<'_>) -> Result<(), Failure>;
     fn recall_items(&self, query: &str, limit: u32) -> Result<String, Failure>;
     fn read_setting(&self, name: &str) -> Option<String>;
     fn put_file(&self, name: &str, bytes: &[u8]) -> Result<String, Failure>;
@@ -135,7 +135,7 @@ pub(crate) enum Pollable<'a, H: Host + ?Sized> {
 
 /// One change of the context memory, as the contract defines it.
 #[derive(Clone, Copy)]
-pub(crate) enum Change<'a> {
+pub(crate) enum MemoryChange<'a> {
     Goal(Option<&'a str>),
     Thought { content: &'a str, private: bool },
     Decide { key: &'a str, value: &'a str, reason: Option<&'a str>, private: bool },

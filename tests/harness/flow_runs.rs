@@ -7,7 +7,7 @@ use crate::{
 };
 pub use a2a_hub_coordination::flow::Definition;
 use a2a_hub_coordination::flow::{
-    Action, End, Event, Finish, Id, Role, State, WorktreeChanges, first_text_input,
+    ChildChanges, ChildEnd, Finish, FlowAction, FlowEvent, FlowState, Id, Role, first_text_input,
 };
 use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -62,9 +62,9 @@ enum Open<'r> {
 /// A run, up to one of its events.
 #[derive(Clone)]
 struct Position<'r> {
-    state: State,
+    state: FlowState,
     /// Actions of the rules that are not carried out yet.
-    actions: Vec<Action>,
+    actions: Vec<FlowAction>,
     open: BTreeMap<Id, Open<'r>>,
     begun: BTreeSet<&'r str>,
     /// Answers to questions that are not asked yet, the last one first.
@@ -160,13 +160,13 @@ fn ended(task: &Value) -> &str {
 }
 
 /// End of a child as the flow's agent sees it.
-fn end(task: &Value) -> End {
+fn end(task: &Value) -> ChildEnd {
     let completed = state(task) == "completed";
     let (mut artifacts, mut worktree) = (Map::new(), None);
     for artifact in task["artifacts"].as_array().into_iter().flatten() {
         if artifact["artifactId"] == "patch" {
             let count = |name: &str| artifact["metadata"][name].as_u64().unwrap_or_default();
-            worktree = Some(WorktreeChanges {
+            worktree = Some(ChildChanges {
                 files: count("files"),
                 insertions: count("insertions"),
                 deletions: count("deletions"),
@@ -189,7 +189,7 @@ fn end(task: &Value) -> End {
     };
     let data = data_of(&task["status"]["message"]).cloned();
     let cost_usd = task["metadata"]["cost_usd"].as_f64();
-    End { completed, text, data, artifacts, reason: reason.to_owned(), worktree, cost_usd }
+    ChildEnd { completed, text, data, artifacts, reason: reason.to_owned(), worktree, cost_usd }
 }
 
 impl<'r> FlowRun<'r> {
@@ -229,9 +229,9 @@ impl<'r> FlowRun<'r> {
     pub fn check(&self) -> Result<()> {
         let id = self.task["id"].as_str().unwrap_or_default();
         let answers = asked(self.task).into_iter().skip(1).map(text_of);
-        let mut state = State::new(self.definition.clone(), self.input.clone(), id);
+        let mut state = FlowState::new(self.definition.clone(), self.input.clone(), id);
         let begin = Position {
-            actions: state.step(Event::Begun),
+            actions: state.step(FlowEvent::Begun),
             state,
             open: BTreeMap::new(),
             begun: BTreeSet::new(),
@@ -287,7 +287,7 @@ impl<'r> FlowRun<'r> {
     fn act(&self, at: &mut Position<'r>) -> Result<bool> {
         for action in std::mem::take(&mut at.actions) {
             match action {
-                Action::Call { id, agent, text, data, .. } => {
+                FlowAction::Call { id, agent, text, data, .. } => {
                     let child = self.children.get(id.to_string().as_str()).copied();
                     let Some(child) = child else {
                         at.open.insert(id, Open::Without(agent));
@@ -298,16 +298,16 @@ impl<'r> FlowRun<'r> {
                     at.now = at.now.max(milliseconds(&child.created));
                     at.open.insert(id, Open::Call(child));
                 }
-                Action::Ask { id, .. } => {
+                FlowAction::Ask { id, .. } => {
                     at.open.insert(id, Open::Question(at.answers.pop()));
                 }
-                Action::Wait { id, ms } => {
+                FlowAction::Wait { id, ms } => {
                     let due = at.now.saturating_add_unsigned(ms);
                     at.open.insert(id, Open::Timer(due));
                 }
-                Action::Cancel(id) => drop(at.open.remove(&id)),
-                Action::Say(_) | Action::Send { .. } => {}
-                Action::Finish(finish) => {
+                FlowAction::Cancel(id) => drop(at.open.remove(&id)),
+                FlowAction::Say(_) | FlowAction::Send { .. } => {}
+                FlowAction::Finish(finish) => {
                     let all = self.children.keys().copied();
                     let unknown: Vec<_> = all.filter(|key| !at.begun.contains(key)).collect();
                     ensure!(unknown.is_empty(), "its rules do not ask for {unknown:?}");
@@ -324,25 +324,25 @@ impl<'r> FlowRun<'r> {
         let event = match at.open.remove(&id) {
             Some(Open::Call(child)) => {
                 at.now = at.now.max(milliseconds(ended(&child.task)));
-                Event::Ended(id, end(&child.task))
+                FlowEvent::Ended(id, end(&child.task))
             }
-            Some(Open::Without(agent)) => Event::Ended(id, self.without(&agent)),
-            Some(Open::Question(answer)) => Event::Answered(id, answer.unwrap_or_default()),
+            Some(Open::Without(agent)) => FlowEvent::Ended(id, self.without(&agent)),
+            Some(Open::Question(answer)) => FlowEvent::Answered(id, answer.unwrap_or_default()),
             Some(Open::Timer(due)) => {
                 at.now = at.now.max(due);
-                Event::Rang(id)
+                FlowEvent::Rang(id)
             }
-            None => Event::Rang(id),
+            None => FlowEvent::Rang(id),
         };
         at.actions = at.state.step(event);
     }
 
     /// End of a call of the only agent that was not there at that moment.
-    fn without(&self, agent: &str) -> End {
+    fn without(&self, agent: &str) -> ChildEnd {
         let others = self.agents.iter().copied().filter(|it| *it != agent);
         let others = others.collect::<Vec<_>>().join(", ");
         let text = format!("call `{agent}`: no agent is called so; this one may call: {others}");
-        End { reason: "invalid_request".to_owned(), text, ..End::default() }
+        ChildEnd { reason: "invalid_request".to_owned(), text, ..ChildEnd::default() }
     }
 
     /// Compares the end of the rules with that of the task.

@@ -13,7 +13,7 @@ use a2a_hub_sdk::cli::{self, Check, Cli, End, Job, Profile};
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::Value;
 
-use program::{Introduction, Program};
+use program::{AcpProgram, Introduction};
 
 /// Agent that drives the program that the configuration names.
 pub struct AnyAcp;
@@ -29,12 +29,12 @@ impl Agent for AnyAcp {
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {
-        Program::from_settings(ctx)?;
+        AcpProgram::from_settings(ctx)?;
         cli::run::<Self>(ctx, task)
     }
 
     fn health(ctx: &Context) -> Health {
-        match Program::from_settings(ctx) {
+        match AcpProgram::from_settings(ctx) {
             Ok(_) => cli::health::<Self>(ctx),
             Err(why) => Health::unhealthy(why.text()),
         }
@@ -56,11 +56,11 @@ impl Cli for AnyAcp {
     const TAKES_DIRECTORIES: bool = true;
 
     fn profile(ctx: &Context) -> Profile {
-        Program::from_settings(ctx).unwrap_or_default().profile()
+        AcpProgram::from_settings(ctx).unwrap_or_default().profile()
     }
 
     fn command(ctx: &Context, _: &Job) -> Result<Command, Failure> {
-        Ok(Program::from_settings(ctx)?.command())
+        Ok(AcpProgram::from_settings(ctx)?.command())
     }
 
     fn driver(ctx: &Context, job: &Job) -> Result<Self::Driver, Failure> {
@@ -69,7 +69,7 @@ impl Cli for AnyAcp {
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {
-        let (program, directory) = (Program::from_settings(ctx)?, ctx.setting("workspace"));
+        let (program, directory) = (AcpProgram::from_settings(ctx)?, ctx.setting("workspace"));
         let directory = directory.as_deref().unwrap_or("/");
         let mut driver = Acp::new(Configured::from_settings(ctx)?, Job::default(), directory);
         let check = acp::check(ctx, &mut driver, program.command())?;
@@ -80,7 +80,7 @@ impl Cli for AnyAcp {
 
 /// Program of one agent, as the driver knows it.
 pub struct Configured {
-    program: Program,
+    program: AcpProgram,
     /// Method of logging in that the operator chose.
     login_method: Option<String>,
     /// Facts that the program states about itself.
@@ -90,7 +90,7 @@ pub struct Configured {
 impl Configured {
     /// Reads the settings of the agent.
     pub fn from_settings(ctx: &Context) -> Result<Self, Failure> {
-        let program = Program::from_settings(ctx)?;
+        let program = AcpProgram::from_settings(ctx)?;
         let login_method = ctx.setting("login_method").or_else(|| program.login_method.clone());
         Ok(Self { program, login_method, introduction: Introduction::default() })
     }

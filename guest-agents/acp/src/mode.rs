@@ -4,7 +4,7 @@
 use a2a_hub_sdk::cli::acp::Offered;
 use a2a_hub_sdk::cli::{Job, Permissions};
 
-use super::Program;
+use super::AcpProgram;
 
 /// Names of modes that change nothing, without separators.
 const READS: [&str; 5] = ["readonly", "plan", "planmode", "ask", "architect"];
@@ -21,7 +21,7 @@ const ALLOWS: [&str; 8] =
 
 /// Mode for a run; `None` keeps the program's own.
 pub(super) fn select(
-    program: &Program,
+    program: &AcpProgram,
     job: &Job,
     offered: &Offered,
 ) -> Result<Option<String>, String> {
@@ -97,7 +97,7 @@ mod tests {
         let modes = modes.iter().map(|&mode| mode.to_owned()).collect();
         let current = Some(current.to_owned()).filter(|mode| !mode.is_empty());
         let offered = Offered { modes, current, ..Offered::default() };
-        select(&Program { name: "X".into(), ..Program::default() }, &job, &offered)
+        select(&AcpProgram { name: "X".into(), ..AcpProgram::default() }, &job, &offered)
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         let modes = vec!["plan".to_owned(), "build".to_owned()];
         let offered = Offered { modes, current: Some("plan".into()), ..Offered::default() };
         let entry = [("ask".to_owned(), "build".to_owned())].into();
-        let program = Program { modes: entry, ..Program::default() };
+        let program = AcpProgram { modes: entry, ..AcpProgram::default() };
         assert_eq!(select(&program, &Job::default(), &offered), Ok(Some("build".into())));
         let mut job = Job::default();
         job.choices.mode = Some("mine".into());

@@ -18,7 +18,7 @@ const INTRODUCTION: &str = "introduction";
 /// Program that the agent drives.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Program {
+pub(crate) struct AcpProgram {
     /// Name for people.
     pub(crate) name: String,
     /// Program, as the agent's grant calls it.
@@ -41,7 +41,7 @@ pub(crate) struct Program {
     pub(crate) usage_is_of_session: bool,
 }
 
-impl Program {
+impl AcpProgram {
     /// Reads the agent's setting.
     pub(crate) fn from_settings(ctx: &Context) -> Result<Self, Failure> {
         let wrong = |why: &str| {
@@ -138,7 +138,7 @@ impl LoginWay {
     }
 
     /// Words for the operator of `program`.
-    fn instructions(&self, program: &Program) -> String {
+    fn instructions(&self, program: &AcpProgram) -> String {
         let Self { id, name, .. } = self;
         let quoted = |words: &[String]| {
             let plain = |word: &&str| {
@@ -198,7 +198,7 @@ impl Introduction {
     }
 
     /// Text of a missing login, with the ways that the program names.
-    pub(crate) fn with_ways(&self, text: &str, program: &Program) -> String {
+    pub(crate) fn with_ways(&self, text: &str, program: &AcpProgram) -> String {
         if self.ways.is_empty() {
             return text.to_owned();
         }
@@ -215,8 +215,11 @@ mod tests {
 
     #[test]
     fn ways_to_log_in_name_commands() {
-        let program =
-            Program { program: "mine".into(), args: vec!["--acp".into()], ..Program::default() };
+        let program = AcpProgram {
+            program: "mine".into(),
+            args: vec!["--acp".into()],
+            ..AcpProgram::default()
+        };
         let said = Introduction::parse(&json!({ "authMethods": [
             { "id": "a", "name": "Browser" },
             { "id": "b", "name": "Key", "description": "Set MY_KEY" },

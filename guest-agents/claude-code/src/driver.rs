@@ -66,7 +66,7 @@ pub struct Claude {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line {
+enum OutputLine {
     System(System),
     StreamEvent {
         event: Stream,
@@ -260,10 +260,10 @@ impl Driver for Claude {
             Ok(value) => value,
             Err(fault) => return self.unreadable(line, &fault),
         };
-        match Line::deserialize(value) {
-            Ok(Line::System(system)) => self.system(system),
-            Ok(Line::StreamEvent { event, parent_tool_use_id: None }) => self.stream(event),
-            Ok(Line::Assistant { message, parent_tool_use_id, error }) => {
+        match OutputLine::deserialize(value) {
+            Ok(OutputLine::System(system)) => self.system(system),
+            Ok(OutputLine::StreamEvent { event, parent_tool_use_id: None }) => self.stream(event),
+            Ok(OutputLine::Assistant { message, parent_tool_use_id, error }) => {
                 if parent_tool_use_id.is_none() {
                     self.used = activity::tokens_of(&message["usage"]).or(self.used);
                 }
@@ -274,7 +274,7 @@ impl Driver for Claude {
                 let message = Message::deserialize(message).unwrap_or_default();
                 self.message(message, parent_tool_use_id.is_some())
             }
-            Ok(Line::User { tool_use_result, message }) => {
+            Ok(OutputLine::User { tool_use_result, message }) => {
                 let change = tool_use_result.as_ref().and_then(change::from_result);
                 let mut actions: Vec<_> = change.map(Action::Changed).into_iter().collect();
                 for block in Message::deserialize(message).unwrap_or_default().content {
@@ -284,7 +284,7 @@ impl Driver for Claude {
                 }
                 actions
             }
-            Ok(Line::ControlRequest { request_id, request }) => {
+            Ok(OutputLine::ControlRequest { request_id, request }) => {
                 let (directory, additional) = (self.directory.clone(), &self.additional);
                 match permission::question(&request_id, request, directory, additional) {
                     Ok(question) => {
@@ -294,14 +294,14 @@ impl Driver for Claude {
                     Err(refusal) => vec![Action::Send(refusal)],
                 }
             }
-            Ok(Line::ControlCancelRequest { request_id }) => {
+            Ok(OutputLine::ControlCancelRequest { request_id }) => {
                 let mut withdrawn =
                     self.open_questions.extract_if(.., |id| id["request"] == request_id);
                 withdrawn.next().map(Action::Withdrawn).into_iter().collect()
             }
-            Ok(Line::Result(terminal)) => self.result(&terminal),
+            Ok(OutputLine::Result(terminal)) => self.result(&terminal),
             // Lines and events of other shapes.
-            Ok(Line::StreamEvent { .. } | Line::Unknown) | Err(_) => Vec::new(),
+            Ok(OutputLine::StreamEvent { .. } | OutputLine::Unknown) | Err(_) => Vec::new(),
         }
     }
 

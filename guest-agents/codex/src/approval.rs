@@ -16,7 +16,7 @@ const PERMISSIONS: &str = "request_permissions";
 const INPUT: &str = "request_user_input";
 
 /// Reaction to a request.
-pub(crate) enum Answer {
+pub(crate) enum ApprovalAnswer {
     Ask(Question),
     Tell(String),
 }
@@ -30,7 +30,7 @@ pub(crate) fn question(
     method: &str,
     params: &Value,
     patches: &BTreeMap<String, Vec<PatchedFile>>,
-) -> Answer {
+) -> ApprovalAnswer {
     let text = |member: &str| params[member].as_str().map(ToOwned::to_owned);
     let question = |tool: &str, input: Value, description: Option<String>| Question {
         id: id.clone(),
@@ -52,7 +52,7 @@ pub(crate) fn question(
                     input[ours] = params[theirs].clone();
                 }
             }
-            Answer::Ask(question(COMMAND, input, text("reason")))
+            ApprovalAnswer::Ask(question(COMMAND, input, text("reason")))
         }
         "item/fileChange/requestApproval" => {
             let item = params["itemId"].as_str().unwrap_or_default();
@@ -68,26 +68,28 @@ pub(crate) fn question(
             let words: Vec<_> = words.into_iter().flatten().collect();
             let question = question(PATCH, input, Some(words.join("\n")));
             let changes = changes.iter().map(PatchedFile::change).collect();
-            Answer::Ask(Question { changes, ..question })
+            ApprovalAnswer::Ask(Question { changes, ..question })
         }
-        "item/permissions/requestApproval" => {
-            Answer::Ask(question(PERMISSIONS, params["permissions"].clone(), text("reason")))
-        }
+        "item/permissions/requestApproval" => ApprovalAnswer::Ask(question(
+            PERMISSIONS,
+            params["permissions"].clone(),
+            text("reason"),
+        )),
         "mcpServer/elicitation/request" if wants_no_form(params) => {
             let server = params["serverName"].as_str().unwrap_or("MCP");
             let tool = format!("{MCP}{server}");
             let meta = &params["_meta"];
             let input = if meta["tool_params"].is_object() { &meta["tool_params"] } else { meta };
-            Answer::Ask(question(&tool, input.clone(), text("message")))
+            ApprovalAnswer::Ask(question(&tool, input.clone(), text("message")))
         }
         "mcpServer/elicitation/request" => {
-            Answer::Tell(json!({ "id": id, "result": { "action": "decline" } }).to_string())
+            ApprovalAnswer::Tell(json!({ "id": id, "result": { "action": "decline" } }).to_string())
         }
-        "item/tool/requestUserInput" => Answer::Ask(open(id, params)),
+        "item/tool/requestUserInput" => ApprovalAnswer::Ask(open(id, params)),
         // Codex treats a missing method as denied and goes on.
         method => {
             let error = json!({ "code": -32601, "message": format!("the hub has no {method}") });
-            Answer::Tell(json!({ "id": id, "error": error }).to_string())
+            ApprovalAnswer::Tell(json!({ "id": id, "error": error }).to_string())
         }
     }
 }

@@ -19,9 +19,9 @@ use a2a_hub_sdk::{Exit, ExitStatus};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::approval::{self, Answer};
+use crate::approval::{self, ApprovalAnswer};
 use crate::end::{Fault, is_lost_thread};
-use crate::item::{Item, PatchedFile};
+use crate::item::{PatchedFile, TurnItem};
 
 /// Ids of our requests, which Codex repeats in its responses.
 const INITIALIZE: u64 = 1;
@@ -36,7 +36,7 @@ const REFUSALS: u32 = 2;
 
 /// State of one turn.
 #[derive(Debug)]
-pub struct Driver {
+pub struct CodexDriver {
     job: Job,
     session: Session,
     /// Thread of this run, stored in the session once it can be resumed.
@@ -65,7 +65,7 @@ pub struct Driver {
     lines: JsonLines,
 }
 
-impl Driver {
+impl CodexDriver {
     /// Creates the driver of a job.
     pub fn new(job: &Job) -> Self {
         Self {
@@ -201,12 +201,13 @@ impl Driver {
 
     fn started(&mut self, item: &Value) -> Vec<Action> {
         let id = item["id"].as_str().unwrap_or_default().to_owned();
-        let Ok(item) = Item::deserialize(item) else { return Vec::new() };
+        let Ok(item) = TurnItem::deserialize(item) else { return Vec::new() };
         // Text before another item is not the answer; it becomes a status, since the next message
         // replaces it.
         let mut actions = Vec::new();
         let status = item.status_text();
-        if (status.is_some() || matches!(item, Item::AgentMessage { .. })) && !self.text.is_empty()
+        if (status.is_some() || matches!(item, TurnItem::AgentMessage { .. }))
+            && !self.text.is_empty()
         {
             actions.push(Action::Say(std::mem::take(&mut self.text)));
         }
@@ -219,11 +220,11 @@ impl Driver {
                 None => Action::Say(text),
             });
         }
-        if matches!(item, Item::AgentMessage { .. }) {
+        if matches!(item, TurnItem::AgentMessage { .. }) {
             self.lines.end_of_message();
             actions.push(Action::Restart);
         }
-        if let Item::FileChange { id, changes, .. } = item {
+        if let TurnItem::FileChange { id, changes, .. } = item {
             self.patches.insert(id, changes);
         }
         actions
@@ -237,9 +238,9 @@ impl Driver {
             let facts = tool_ended(id, is_failed);
             actions.push(Action::Report { text: String::new(), facts });
         }
-        match Item::deserialize(item) {
-            Ok(Item::AgentMessage { text }) => self.text = text,
-            Ok(Item::FileChange { id, changes, status }) => {
+        match TurnItem::deserialize(item) {
+            Ok(TurnItem::AgentMessage { text }) => self.text = text,
+            Ok(TurnItem::FileChange { id, changes, status }) => {
                 self.patches.remove(&id);
                 if status == "completed" {
                     actions.extend(changes.iter().map(|file| Action::Changed(file.change())));
@@ -346,7 +347,7 @@ impl Driver {
     }
 }
 
-impl cli::Driver for Driver {
+impl cli::Driver for CodexDriver {
     fn greet(&mut self) -> Vec<Action> {
         let client =
             json!({ "name": "a2a-hub", "title": "A2A hub", "version": env!("CARGO_PKG_VERSION") });
@@ -429,8 +430,8 @@ impl cli::Driver for Driver {
         match some("method").map(Value::as_str) {
             Some(Some(method)) if id.is_null() => self.notice(method, params),
             Some(Some(method)) => match approval::question(id, method, params, &self.patches) {
-                Answer::Ask(question) => vec![Action::Ask(Box::new(question))],
-                Answer::Tell(response) => vec![Action::Send(response)],
+                ApprovalAnswer::Ask(question) => vec![Action::Ask(Box::new(question))],
+                ApprovalAnswer::Tell(response) => vec![Action::Send(response)],
             },
             Some(None) if !id.is_null() => {
                 vec![refuse(id, -32600, "the method of the request is not a string")]
@@ -464,7 +465,7 @@ impl cli::Driver for Driver {
     }
 }
 
-impl Driver {
+impl CodexDriver {
     /// Handles a line that is not JSON: Codex may wait for an answer, or for the next prompt.
     fn unreadable(&mut self, line: &str, fault: &NotJson) -> Vec<Action> {
         if !line.trim_start().starts_with('{') {

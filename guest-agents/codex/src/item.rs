@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// Item of a turn, reported at its start and at its end.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(crate) enum Item {
+pub(crate) enum TurnItem {
     AgentMessage {
         #[serde(default, deserialize_with = "lenient_string")]
         text: String,
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for PatchedFile {
     }
 }
 
-impl Item {
+impl TurnItem {
     /// Status text for the start of the item.
     pub(crate) fn status_text(&self) -> Option<String> {
         match self {

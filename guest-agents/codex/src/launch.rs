@@ -6,7 +6,7 @@ use a2a_hub_sdk::cli::{Check, Cli, Job, program_version};
 use a2a_hub_sdk::{Command, Context, Failure, foreign};
 
 use crate::Codex;
-use crate::driver::Driver;
+use crate::driver::CodexDriver;
 use crate::end::MISSING_VARIABLE;
 
 /// Settings of a run, passed by `-c`: a later version that does not know a setting ignores it with
@@ -23,7 +23,7 @@ const CONFIG: [&str; 5] = [
 ];
 
 impl Cli for Codex {
-    type Driver = Driver;
+    type Driver = CodexDriver;
 
     const NAME: &'static str = "Codex";
     const PROGRAM: &'static str = "codex";
@@ -49,8 +49,8 @@ impl Cli for Codex {
         ))
     }
 
-    fn driver(_: &Context, job: &Job) -> Result<Driver, Failure> {
-        Ok(Driver::new(job))
+    fn driver(_: &Context, job: &Job) -> Result<CodexDriver, Failure> {
+        Ok(CodexDriver::new(job))
     }
 
     fn check(ctx: &Context) -> Result<Check, Failure> {

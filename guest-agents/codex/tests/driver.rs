@@ -4,7 +4,7 @@ use a2a_hub_sdk::cli::{Action, Decision, Driver as _, End, FileChange, Job, Ques
 use a2a_hub_sdk::cli::{Choices, Kind, Permissions};
 use a2a_hub_sdk::testing::{end, failure, feed_reshaped, metadata, streamed};
 use a2a_hub_sdk::{Exit, ExitStatus};
-use codex::driver::Driver;
+use codex::driver::CodexDriver;
 use serde_json::{Value, json};
 
 const THREAD: &str = "00000000-0000-4000-8000-000000000001";
@@ -14,7 +14,7 @@ fn job() -> Job {
 }
 
 fn actions_of(job: &Job, transcript: &str) -> Vec<Action> {
-    let mut driver = Driver::new(job);
+    let mut driver = CodexDriver::new(job);
     transcript.lines().flat_map(|line| driver.line(line)).collect()
 }
 
@@ -68,14 +68,14 @@ fn lines_of_unexpected_shapes_never_panic() {
         include_str!("transcripts/rate_limited.jsonl"),
         include_str!("transcripts/lost.jsonl"),
     ] {
-        fed += feed_reshaped(recording, || Driver::new(&job()));
+        fed += feed_reshaped(recording, || CodexDriver::new(&job()));
     }
     assert!(fed > 1_000, "{fed} lines");
 }
 
 /// Messages to Codex before it asks anything.
 fn told(job: &Job) -> Vec<Value> {
-    let mut driver = Driver::new(&Job {
+    let mut driver = CodexDriver::new(&Job {
         choices: Choices { effort: Some("low".into()), ..Choices::default() },
         ..job.clone()
     });
@@ -173,7 +173,7 @@ fn resumed_thread_reports_usage_of_run() {
     let first = actions(include_str!("transcripts/hello.jsonl"));
     let Some(Action::Remember(session)) = first.iter().rev().nth(1) else { panic!("{first:?}") };
     let job = Job { session: Some(session.clone()), ..job() };
-    let begun = sent(&Driver::new(&job).begin());
+    let begun = sent(&CodexDriver::new(&job).begin());
     assert_eq!(begun[0]["method"], "thread/resume");
     assert_eq!(begun[0]["params"]["threadId"], THREAD);
     let actions = actions_of(&job, include_str!("transcripts/resumed.jsonl"));
@@ -183,14 +183,14 @@ fn resumed_thread_reports_usage_of_run() {
 
 #[test]
 fn later_turn_starts_directly_with_own_usage() {
-    let mut first = Driver::new(&job());
+    let mut first = CodexDriver::new(&job());
     for line in include_str!("transcripts/hello.jsonl").lines() {
         first.line(line);
     }
     let left = first.idle().expect("it answered, and nothing is open");
     assert_eq!((left.session.id.as_str(), &left.state), (THREAD, &json!("mock-model")));
 
-    let mut second = Driver::new(&Job { prompt: "again".into(), ..job() });
+    let mut second = CodexDriver::new(&Job { prompt: "again".into(), ..job() });
     assert_eq!(second.idle(), None, "it has not answered");
     let told = sent(&second.again(&left).unwrap());
     assert_eq!(told.len(), 1, "{told:?}");
@@ -230,7 +230,7 @@ fn command_question_relays_decision() {
         (Decision::AllowForSession, "acceptForSession"),
         (Decision::Deny("no".into()), "decline"),
     ] {
-        let told = sent(&Driver::new(&job()).decided(question, &decision));
+        let told = sent(&CodexDriver::new(&job()).decided(question, &decision));
         assert_eq!(told, [json!({ "id": 0, "result": { "decision": word } })]);
     }
 }
@@ -295,7 +295,7 @@ fn only_applied_patches_are_reported() {
 
 #[test]
 fn plan_and_context_are_reported() {
-    let mut driver = Driver::new(&job());
+    let mut driver = CodexDriver::new(&job());
     let mut line = |method: &str, params: Value| {
         driver.line(&json!({ "method": method, "params": params }).to_string())
     };
@@ -317,14 +317,14 @@ fn client_answers_models_question() {
     let question = question(&actions);
     assert_eq!(question.prompt("Codex").text(), "Which colour? (red, blue)");
     let green = question.decision("green".into());
-    let told = sent(&Driver::new(&job()).decided(question, &green));
+    let told = sent(&CodexDriver::new(&job()).decided(question, &green));
     let answers = json!({ "answers": { "colour": { "answers": ["green"] } } });
     assert_eq!(told, [json!({ "id": 0, "result": answers })]);
 }
 
 #[test]
 fn unsupported_requests_get_response() {
-    let mut driver = Driver::new(&job());
+    let mut driver = CodexDriver::new(&job());
     let told = sent(&driver.line(r#"{"id":7,"method":"item/tool/call","params":{}}"#));
     assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&json!(7), &json!(-32601)));
 
@@ -363,7 +363,7 @@ fn missing_login_is_detected_at_start() {
 #[test]
 fn second_login_refusal_needs_login() {
     let refused = include_str!("transcripts/login_refused.jsonl");
-    let mut driver = Driver::new(&job());
+    let mut driver = CodexDriver::new(&job());
     let mut retries = 0;
     for line in refused.lines() {
         for action in driver.line(line) {
@@ -436,7 +436,7 @@ fn retried_message_replaces_streamed_text() {
 
 #[test]
 fn events_of_other_threads_are_ignored() {
-    let mut driver = Driver::new(&job());
+    let mut driver = CodexDriver::new(&job());
     for line in include_str!("transcripts/hello.jsonl").lines().take(5) {
         driver.line(line);
     }
@@ -465,7 +465,7 @@ fn only_completed_turn_succeeds() {
         "broken_stream"
     );
     let ended = Exit { status: ExitStatus::Code(0), stderr: String::new() };
-    let End::Failed { reason, text, .. } = Driver::new(&job()).ended(&ended) else {
+    let End::Failed { reason, text, .. } = CodexDriver::new(&job()).ended(&ended) else {
         panic!("an end without a turn is a failure");
     };
     assert_eq!(
@@ -476,7 +476,7 @@ fn only_completed_turn_succeeds() {
 
 #[test]
 fn noise_and_unknown_lines_are_ignored() {
-    let mut driver = Driver::new(&job());
+    let mut driver = CodexDriver::new(&job());
     for line in ["", "[]", "null", "42", r#"{"method":"new/thing"}"#, r#"{"id":"x","result":1}"#] {
         assert!(driver.line(line).is_empty(), "{line}");
     }
@@ -486,7 +486,7 @@ fn noise_and_unknown_lines_are_ignored() {
     assert!(text.ends_with("(signal 11) before it was done: Segmentation fault"), "{text}");
     let stderr = "warning: Codex's Linux sandbox uses bubblewrap".to_owned();
     let killed = Exit { status: ExitStatus::Signal(9), stderr };
-    let End::Failed { reason, text, .. } = Driver::new(&job()).ended(&killed) else {
+    let End::Failed { reason, text, .. } = CodexDriver::new(&job()).ended(&killed) else {
         panic!("no failure")
     };
     assert_eq!(text, "codex ended (signal 9) before it was done");

@@ -3,12 +3,12 @@
 
 use a2a_hub_sdk::cli::{Action, Driver as _, End, Job};
 use a2a_hub_sdk::testing::{deciding_members, end, failure, streamed, unanswered_members};
-use codex::driver::Driver;
+use codex::driver::CodexDriver;
 use serde_json::{Value, json};
 
 /// Driver of a run whose thread has begun.
-fn begun() -> Driver {
-    let mut driver = Driver::new(&Job::default());
+fn begun() -> CodexDriver {
+    let mut driver = CodexDriver::new(&Job::default());
     driver.greet();
     driver.begin();
     driver.line(r#"{"id":3,"result":{"thread":{"id":"t"}}}"#);
@@ -30,7 +30,7 @@ fn only_named_members_decide_completion() {
     for recording in
         [include_str!("transcripts/hello.jsonl"), include_str!("transcripts/patches.jsonl")]
     {
-        let deciding = deciding_members(recording, || Driver::new(&Job::default()));
+        let deciding = deciding_members(recording, || CodexDriver::new(&Job::default()));
         assert_eq!(
             deciding,
             [
@@ -151,7 +151,7 @@ fn request_of_any_shape_is_answered() {
         (include_str!("transcripts/patch_asked.jsonl"), "item/fileChange/requestApproval"),
         (include_str!("transcripts/question.jsonl"), "item/tool/requestUserInput"),
     ] {
-        let unanswered = unanswered_members(recording, || Driver::new(&Job::default()));
+        let unanswered = unanswered_members(recording, || CodexDriver::new(&Job::default()));
         assert_eq!(
             unanswered,
             [method.to_owned(), format!("{method}/id"), format!("{method}/method")]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_hub_coordination::flow::{
-    Action, BoardChange, ChildWorktree, Definition, End, Event as FlowEvent, Finish, Id,
-    Inheritance, Role, State, WorktreeChanges,
+    BoardChange, ChildChanges, ChildEnd, ChildWorktree, Definition, Finish, FlowAction, FlowEvent,
+    FlowState, Id, Inheritance, Role,
 };
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::{Map, Value};
@@ -55,7 +55,7 @@ struct ChildOutput {
     /// Texts of its artifacts, by id.
     artifacts: Map<String, Value>,
     /// Changes in its worktree.
-    worktree: Option<WorktreeChanges>,
+    worktree: Option<ChildChanges>,
     /// Artifact whose text is handed over while it is written: the first one with a text.
     written: Option<String>,
     /// True once that artifact was replaced: the rest of the text follows at the end.
@@ -67,7 +67,7 @@ pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input:
     if definition.uses_record() {
         definition.weigh(&record::read(ctx)?);
     }
-    let mut state = State::new(definition, input, &task.id);
+    let mut state = FlowState::new(definition, input, &task.id);
     let mut open = BTreeMap::<Id, Open>::new();
     let mut children = Children::new();
     let mut actions = state.step(FlowEvent::Begun);
@@ -76,18 +76,18 @@ pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input:
         report_boards(ctx, &mut state)?;
         for action in actions {
             match action {
-                Action::Finish(finish) => {
+                FlowAction::Finish(finish) => {
                     record::store_results(ctx, task, &state.results())?;
                     return end(ctx, finish, &children);
                 }
-                action @ (Action::Call { .. }
-                | Action::Send { .. }
-                | Action::Ask { .. }
-                | Action::Wait { .. }
-                | Action::Cancel(_)
-                | Action::Say(_)) => {
+                action @ (FlowAction::Call { .. }
+                | FlowAction::Send { .. }
+                | FlowAction::Ask { .. }
+                | FlowAction::Wait { .. }
+                | FlowAction::Cancel(_)
+                | FlowAction::Say(_)) => {
                     let shares_board =
-                        matches!(action, Action::Call { id, .. } if state.shares_board(id));
+                        matches!(action, FlowAction::Call { id, .. } if state.shares_board(id));
                     events.extend(act(ctx, action, shares_board, &mut open, &mut children)?);
                 }
             }
@@ -107,7 +107,7 @@ pub(crate) fn run(ctx: &Context, task: &Task, mut definition: Definition, input:
 
 /// Reports blackboards, and the answers to changes by agents at work: the latest state of each
 /// board and the latest answers are members of the task's metadata.
-fn report_boards(ctx: &Context, state: &mut State) -> Result<(), Failure> {
+fn report_boards(ctx: &Context, state: &mut FlowState) -> Result<(), Failure> {
     let (boards, answers) = (state.take_boards(), state.take_board_answers());
     let mut events: Vec<_> = boards.iter().map(|(step, board)| of_board(step, board)).collect();
     if !answers.is_empty() {
@@ -134,13 +134,13 @@ type Children = BTreeMap<Id, String>;
 /// agent has a turn at a blackboard.
 fn act(
     ctx: &Context,
-    action: Action,
+    action: FlowAction,
     shares_board: bool,
     open: &mut BTreeMap<Id, Open>,
     children: &mut Children,
 ) -> Result<Option<FlowEvent>, Failure> {
     match action {
-        Action::Call { id, agent, text, data, permissions, inherit, worktree, stream } => {
+        FlowAction::Call { id, agent, text, data, permissions, inherit, worktree, stream } => {
             let parts = data.map_or_else(|| Part::text(text), |data| Part::data(&data));
             let mut message = Message::user(vec![parts]);
             let skill = agent.strip_prefix("skill:");
@@ -171,7 +171,7 @@ fn act(
                 Err(why) => return Ok(Some(FlowEvent::Ended(id, failed(&why)))),
             }
         }
-        Action::Send { id, text, facts } => {
+        FlowAction::Send { id, text, facts } => {
             let Some(Open::Call(call, _)) = open.get(&id) else { return Ok(None) };
             let metadata = Map::from_iter([(STREAM.to_owned(), facts)]);
             let message = Message::user(vec![Part::text(text)]);
@@ -182,18 +182,18 @@ fn act(
                 Err(_) => return Ok(Some(FlowEvent::Unsent(id))),
             }
         }
-        Action::Ask { id, text } => match ctx.pose(Need::Input, text, None) {
+        FlowAction::Ask { id, text } => match ctx.pose(Need::Input, text, None) {
             Ok(question) => drop(open.insert(id, Open::Question(question))),
             Err(Failure::Cancelled) => return Err(Failure::Cancelled),
             Err(why) => return Ok(Some(FlowEvent::Ended(id, failed(&why)))),
         },
-        Action::Wait { id, ms } => {
+        FlowAction::Wait { id, ms } => {
             drop(open.insert(id, Open::Timer(Timer::after(Duration::from_millis(ms)))));
         }
         // Dropping a call cancels the child, dropping a question withdraws it.
-        Action::Cancel(id) => drop(open.remove(&id)),
-        Action::Say(text) => ctx.say(text)?,
-        Action::Finish(_) => {}
+        FlowAction::Cancel(id) => drop(open.remove(&id)),
+        FlowAction::Say(text) => ctx.say(text)?,
+        FlowAction::Finish(_) => {}
     }
     Ok(None)
 }
@@ -365,9 +365,9 @@ fn worktree_of(worktree: ChildWorktree, children: &Children) -> Option<Worktree>
 }
 
 /// End of a child that has no worktree to work in.
-fn without_worktree() -> End {
+fn without_worktree() -> ChildEnd {
     let text = "the step in whose worktree it works did not begin".to_owned();
-    End { reason: "unavailable".to_owned(), text, ..End::default() }
+    ChildEnd { reason: "unavailable".to_owned(), text, ..ChildEnd::default() }
 }
 
 fn facts(status: &TaskStatus) -> Map<String, Value> {
@@ -389,7 +389,7 @@ fn add_artifact(output: &mut ChildOutput, update: &ArtifactUpdate) -> Option<Str
         let end = changes.patch.len().min(MAX_ARTIFACT);
         let diff = String::from_utf8_lossy(&changes.patch[..end]).into_owned();
         let a2a_hub_sdk::WorktreeChanges { files, insertions, deletions, .. } = changes;
-        *worktree = Some(WorktreeChanges { files, insertions, deletions, diff });
+        *worktree = Some(ChildChanges { files, insertions, deletions, diff });
         return None;
     }
     if !artifacts.contains_key(id) && artifacts.len() >= MAX_ARTIFACTS {
@@ -415,7 +415,7 @@ fn add_artifact(output: &mut ChildOutput, update: &ArtifactUpdate) -> Option<Str
 }
 
 /// End of a child. Without a text, its answer is its artifacts.
-fn ended(outcome: &Outcome, ChildOutput { artifacts, worktree, .. }: ChildOutput) -> End {
+fn ended(outcome: &Outcome, ChildOutput { artifacts, worktree, .. }: ChildOutput) -> ChildEnd {
     let completed = matches!(outcome.state(), None | Some(TaskState::Completed));
     let mut text = outcome.text();
     if text.is_empty() && completed {
@@ -435,7 +435,7 @@ fn ended(outcome: &Outcome, ChildOutput { artifacts, worktree, .. }: ChildOutput
         _ => String::new(),
     };
     let cost_usd = outcome.metadata().get("cost_usd").and_then(Value::as_f64);
-    End { completed, text, data, artifacts, reason, worktree, cost_usd }
+    ChildEnd { completed, text, data, artifacts, reason, worktree, cost_usd }
 }
 
 fn reason(outcome: &Outcome) -> Option<String> {
@@ -443,7 +443,7 @@ fn reason(outcome: &Outcome) -> Option<String> {
 }
 
 /// End of a child that could not start, or whose end the hub could not tell.
-fn failed(why: &Failure) -> End {
+fn failed(why: &Failure) -> ChildEnd {
     let reason = match why {
         Failure::Denied(_) => "denied",
         Failure::Exhausted(_) => "limit_exceeded",
@@ -454,7 +454,7 @@ fn failed(why: &Failure) -> End {
         Failure::Unsupported(_) => "unsupported",
         Failure::Internal(_) => "agent_error",
     };
-    End { reason: reason.to_owned(), text: why.text().to_owned(), ..End::default() }
+    ChildEnd { reason: reason.to_owned(), text: why.text().to_owned(), ..ChildEnd::default() }
 }
 
 /// Ends the flow's task. Its metadata name the child whose worktree has the result.

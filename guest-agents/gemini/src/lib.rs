@@ -56,29 +56,29 @@ impl Cli for Gemini {
 
     fn command(ctx: &Context, job: &Job) -> Result<Command, Failure> {
         let command = with_directories(command(), &job.additional)?;
-        Ok(match Mode::from_settings(ctx)? {
+        Ok(match CliDialect::from_settings(ctx)? {
             // In this dialect only the debug log reports retries.
-            Mode::Acp => with_blackboard_tools(command.arg("--acp"), job)
+            CliDialect::Acp => with_blackboard_tools(command.arg("--acp"), job)
                 .env("GEMINI_DEBUG_LOG_FILE", "/dev/stderr"),
-            Mode::OneShot => one_shot::command(command, job),
+            CliDialect::OneShot => one_shot::command(command, job),
         })
     }
 
     fn driver(ctx: &Context, job: &Job) -> Result<Dialect, Failure> {
-        match Mode::from_settings(ctx)? {
-            Mode::Acp => {
+        match CliDialect::from_settings(ctx)? {
+            CliDialect::Acp => {
                 let directory = acp::directory(job)?;
                 Ok(Dialect::Acp(Box::new(Acp::new(Self, job.clone(), directory))))
             }
-            Mode::OneShot if !job.choices.mcp_servers.is_empty() => Err(Failure::Invalid(
+            CliDialect::OneShot if !job.choices.mcp_servers.is_empty() => Err(Failure::Invalid(
                 "the operator's setting `mcp_servers` needs `mode = \"acp\"`: this mode takes no servers".into(),
             )),
-            Mode::OneShot if one_shot::ignores_tools(job) => Err(Failure::Invalid(
+            CliDialect::OneShot if one_shot::ignores_tools(job) => Err(Failure::Invalid(
                 "the operator's setting `allowed_tools` needs `mode = \"acp\"`: this mode asks nobody, so no list answers for \
                  anybody; a message whose metadata has `allowedTools` as an empty list does without them"
                     .into(),
             )),
-            Mode::OneShot => Ok(Dialect::OneShot(OneShot::new(job))),
+            CliDialect::OneShot => Ok(Dialect::OneShot(OneShot::new(job))),
         }
     }
 
@@ -91,12 +91,12 @@ impl Cli for Gemini {
 }
 
 /// Dialect of the CLI.
-enum Mode {
+enum CliDialect {
     Acp,
     OneShot,
 }
 
-impl Mode {
+impl CliDialect {
     fn from_settings(ctx: &Context) -> Result<Self, Failure> {
         match ctx.setting("mode").as_deref() {
             None | Some("acp") => Ok(Self::Acp),

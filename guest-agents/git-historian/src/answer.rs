@@ -3,7 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use crate::git::{Blamed, Commit, FileChange, LinePosition, Tag};
+use crate::git::{Blamed, Commit, CommitChange, LinePosition, Tag};
 use crate::markdown::{code, code_cell, count, day, grouped, plain, quote, short, table};
 use crate::tally::{self, Person};
 
@@ -231,7 +231,7 @@ pub(crate) fn commit(commit: &Commit) -> String {
 
 /// Files of one commit.
 pub(crate) fn changed_files(commit: &Commit) -> String {
-    let line = |change: &FileChange| {
+    let line = |change: &CommitChange| {
         let lines =
             change.lines.map_or("binary".into(), |(added, deleted)| format!("+{added} −{deleted}"));
         let from = change.renamed_from.as_deref().map(|from| format!(", was {}", code(from)));

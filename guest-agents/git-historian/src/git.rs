@@ -14,7 +14,7 @@ use a2a_hub_sdk::{Command, Context, Failure};
 use jiff::civil::Date;
 
 use crate::error::QuestionError;
-pub(crate) use parse::{Blamed, Commit, FileChange, LinePosition, Tag};
+pub(crate) use parse::{Blamed, Commit, CommitChange, LinePosition, Tag};
 
 /// Limit of commits read: enough for years of most projects, and a few seconds of git.
 pub(crate) const MAX_COMMITS: usize = 5000;

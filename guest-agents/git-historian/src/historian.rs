@@ -13,8 +13,8 @@ use crate::answer::{self, Examples};
 use crate::error::QuestionError;
 use crate::git::{Commit, Git, MAX_COMMITS, Repository, Selection};
 use crate::markdown::{code, count, day, plain, short};
-use crate::paths::Found;
-use crate::question::{Question, Rev};
+use crate::paths::PathTarget;
+use crate::question::{HistoryQuestion, Rev};
 use crate::span::Span;
 use crate::{releases, tally};
 use scope::Scope;
@@ -29,23 +29,23 @@ pub(crate) const ANSWER: &str = "answer";
 pub(crate) fn answer(
     ctx: &Context,
     directory: Option<&str>,
-    question: &Question,
+    question: &HistoryQuestion,
     today: Date,
 ) -> Result<String, QuestionError> {
     let git = Git::new(ctx, directory);
     let repository = git.open()?;
-    let report = Report { ctx, stream: ctx.text_stream(ANSWER), text: String::new() };
+    let report = AnswerBuilder { ctx, stream: ctx.text_stream(ANSWER), text: String::new() };
     Historian { ctx, git, repository, today, report, cut: false }.answer(question)
 }
 
 /// Growing answer.
-struct Report<'a> {
+struct AnswerBuilder<'a> {
     ctx: &'a Context,
     stream: TextStream<'a>,
     text: String,
 }
 
-impl Report<'_> {
+impl AnswerBuilder<'_> {
     fn add(&mut self, section: &str) -> Result<(), Failure> {
         let gap = if self.text.is_empty() { "" } else { "\n\n" };
         let piece = format!("{gap}{section}");
@@ -72,33 +72,33 @@ struct Historian<'a> {
     git: Git<'a>,
     repository: Repository,
     today: Date,
-    report: Report<'a>,
+    report: AnswerBuilder<'a>,
     /// True if the history has more commits than were read.
     cut: bool,
 }
 
 impl Historian<'_> {
-    fn answer(mut self, question: &Question) -> Result<String, QuestionError> {
+    fn answer(mut self, question: &HistoryQuestion) -> Result<String, QuestionError> {
         let summary = match question {
-            Question::Changes { span, path, author } => {
+            HistoryQuestion::Changes { span, path, author } => {
                 self.changes(span, path.as_deref(), author.as_deref())
             }
-            Question::Count { counted, span, path, author } => {
+            HistoryQuestion::Count { counted, span, path, author } => {
                 let scope = self.scope(span, path.as_deref())?;
                 self.count(*counted, &scope, author.as_deref())
             }
-            Question::Release { version } => self.release(version.as_deref()),
-            Question::People { span, path } => self.people(span, path.as_deref()),
-            Question::Origin { text, path } => self.origin(text, path.as_deref()),
-            Question::Line { path, line } => self.line(path, *line),
-            Question::History { path } => self.history(path),
-            Question::HotSpots { span, path } => self.hot_spots(span, path.as_deref()),
-            Question::Commit { rev: Rev::Named(rev) } => {
+            HistoryQuestion::Release { version } => self.release(version.as_deref()),
+            HistoryQuestion::People { span, path } => self.people(span, path.as_deref()),
+            HistoryQuestion::Origin { text, path } => self.origin(text, path.as_deref()),
+            HistoryQuestion::Line { path, line } => self.line(path, *line),
+            HistoryQuestion::History { path } => self.history(path),
+            HistoryQuestion::HotSpots { span, path } => self.hot_spots(span, path.as_deref()),
+            HistoryQuestion::Commit { rev: Rev::Named(rev) } => {
                 self.revision(rev).and_then(|hash| self.commit(&hash))
             }
-            Question::Commit { rev: Rev::Oldest } => self.oldest(),
-            Question::Help => self.help(),
-            Question::Unknown => Err(QuestionError::UnknownQuestion),
+            HistoryQuestion::Commit { rev: Rev::Oldest } => self.oldest(),
+            HistoryQuestion::Help => self.help(),
+            HistoryQuestion::Unknown => Err(QuestionError::UnknownQuestion),
         }?;
         if self.cut {
             let limit = count(MAX_COMMITS, "commit");
@@ -237,7 +237,7 @@ impl Historian<'_> {
     }
 
     fn line(&mut self, path: &str, line: u32) -> Result<String, QuestionError> {
-        let Found::File(path) = self.find(path)? else {
+        let PathTarget::File(path) = self.find(path)? else {
             return Err(QuestionError::UnknownPath {
                 query: format!("{path}:{line}"),
                 nearest: Vec::new(),
@@ -260,9 +260,9 @@ impl Historian<'_> {
 
     fn history(&mut self, query: &str) -> Result<String, QuestionError> {
         let (path, is_file, is_removed) = match self.find(query) {
-            Ok(Found::Root) => return self.changes(&Span::Unsaid, None, None),
-            Ok(Found::File(path)) => (path, true, false),
-            Ok(Found::Folder(path)) => (path, false, false),
+            Ok(PathTarget::Root) => return self.changes(&Span::Unsaid, None, None),
+            Ok(PathTarget::File(path)) => (path, true, false),
+            Ok(PathTarget::Folder(path)) => (path, false, false),
             Err(error) => {
                 let path = query.trim_start_matches("./").trim_end_matches('/').to_owned();
                 let selection = Selection {

@@ -25,7 +25,7 @@ use a2a_hub_sdk::prelude::*;
 use jiff::civil::Date;
 
 use error::QuestionError;
-use question::Question;
+use question::HistoryQuestion;
 
 /// Agent that answers questions about git history.
 pub struct GitHistorian;
@@ -81,8 +81,8 @@ impl Agent for GitHistorian {
 
 /// Answers a task as if today were that day (UTC).
 pub fn answer(ctx: &Context, task: &Task, today: Date) -> Run {
-    let question = Question::parse(&task.text(), today);
-    if question == Question::Unknown {
+    let question = HistoryQuestion::parse(&task.text(), today);
+    if question == HistoryQuestion::Unknown {
         return ctx.reject(sentence(&QuestionError::UnknownQuestion.to_string()));
     }
     if !task.additional_directories().is_empty() {

@@ -11,7 +11,7 @@ const SUGGESTIONS: usize = 3;
 
 /// Target of a path in a question.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum PathTarget {
     /// Repository as a whole.
     Root,
     /// File.
@@ -22,24 +22,24 @@ pub(crate) enum Found {
 
 /// Finds a path, or a name that only one file or folder has; otherwise returns the most similar
 /// paths.
-pub(crate) fn find(query: &str, files: &[String]) -> Result<Found, Vec<String>> {
+pub(crate) fn find(query: &str, files: &[String]) -> Result<PathTarget, Vec<String>> {
     let path = query.trim_start_matches("./").trim_matches('/');
     if path.is_empty() || path == "." {
-        return Ok(Found::Root);
+        return Ok(PathTarget::Root);
     }
     if files.iter().any(|file| file == path) {
-        return Ok(Found::File(path.to_owned()));
+        return Ok(PathTarget::File(path.to_owned()));
     }
     let folders: BTreeSet<&str> = files.iter().flat_map(|file| folders(file)).collect();
     if folders.contains(path) {
-        return Ok(Found::Folder(path.to_owned()));
+        return Ok(PathTarget::Folder(path.to_owned()));
     }
     let named = |full_path: &&str| is_named(full_path, path);
     let files_named: Vec<&str> = files.iter().map(String::as_str).filter(named).collect();
     let folders_named: Vec<&str> = folders.iter().copied().filter(named).collect();
     match (files_named.as_slice(), folders_named.as_slice()) {
-        ([file], []) => Ok(Found::File((*file).to_owned())),
-        ([], [folder]) => Ok(Found::Folder((*folder).to_owned())),
+        ([file], []) => Ok(PathTarget::File((*file).to_owned())),
+        ([], [folder]) => Ok(PathTarget::Folder((*folder).to_owned())),
         ([], []) => Err(nearest(path, files.iter().map(String::as_str).chain(folders))),
         (files, folders) => {
             let all = folders.iter().chain(files);
@@ -104,11 +104,11 @@ mod tests {
         let files =
             ["README.md", "src/lib.rs", "src/parser/mod.rs", "src/lexer.rs", "tests/lib.rs"];
         let files = files.map(str::to_owned);
-        let file = |path: &str| Ok(Found::File(path.into()));
-        let folder = |path: &str| Ok(Found::Folder(path.into()));
+        let file = |path: &str| Ok(PathTarget::File(path.into()));
+        let folder = |path: &str| Ok(PathTarget::Folder(path.into()));
         let near = |paths: &[&str]| Err(paths.iter().map(|&path| path.to_owned()).collect());
         let cases = [
-            (".", Ok(Found::Root)),
+            (".", Ok(PathTarget::Root)),
             ("src/lib.rs", file("src/lib.rs")),
             ("./src/", folder("src")),
             ("lexer", file("src/lexer.rs")),

@@ -1,4 +1,4 @@
-//! Parses a plain sentence into a [`Question`].
+//! Parses a plain sentence into a [`HistoryQuestion`].
 
 mod author;
 mod count;
@@ -12,7 +12,7 @@ pub(crate) use count::Counted;
 
 /// Supported question. Paths and revisions are as the user wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Question {
+pub(crate) enum HistoryQuestion {
     /// Changes in a span and path, by all people or one.
     Changes { span: Span, path: Option<String>, author: Option<String> },
     /// A number of commits, files or releases.
@@ -195,7 +195,7 @@ const CHANGE: [&str; 20] = [
     "summary",
 ];
 
-impl Question {
+impl HistoryQuestion {
     /// Parses a sentence. `today` is the reference of "last week".
     pub(crate) fn parse(sentence: &str, today: Date) -> Self {
         let mut words = words::split(sentence);
@@ -250,20 +250,20 @@ impl Sentence {
     }
 
     /// Parses "why is src/x.rs:42 here?", "who wrote line 42 of src/x.rs?".
-    fn line(&self) -> Option<Question> {
+    fn line(&self) -> Option<HistoryQuestion> {
         let joined = self.words.iter().find_map(|word| {
             let (path, line) = word.text.split_once(':')?;
             // Editors write `path:line:column`.
             let line = line.split(':').next()?.parse().ok()?;
-            Some(Question::Line { path: path.to_owned(), line })
+            Some(HistoryQuestion::Line { path: path.to_owned(), line })
         });
         joined.or_else(|| {
             let line = self.after(&["line"])?.text.parse().ok()?;
-            Some(Question::Line { path: self.path.clone()?, line })
+            Some(HistoryQuestion::Line { path: self.path.clone()?, line })
         })
     }
 
-    fn origin(&self) -> Option<Question> {
+    fn origin(&self) -> Option<HistoryQuestion> {
         let first = self.words.first()?.lower.as_str();
         let asks = ["when", "who", "why", "which", "where", "what", "how"].contains(&first);
         let verb = self.words.iter().rposition(|word| ORIGIN_VERBS.contains(&word.lower.as_str()));
@@ -280,10 +280,10 @@ impl Sentence {
             return None;
         }
         if looks_like_path(&text) {
-            return Some(Question::History { path: text });
+            return Some(HistoryQuestion::History { path: text });
         }
         let path = self.path.clone().filter(|path| *path != text);
-        Some(Question::Origin { text, path })
+        Some(HistoryQuestion::Origin { text, path })
     }
 
     /// End of "why is X here", "why does X exist" or "where does X come from".
@@ -327,7 +327,7 @@ impl Sentence {
         Some(object.join(" "))
     }
 
-    fn hot_spots(&self) -> Option<Question> {
+    fn hot_spots(&self) -> Option<HistoryQuestion> {
         let words = ["hotspot", "hotspots", "hot-spot", "hot-spots", "churn"];
         let pair =
             |a: &str, b: &[&str]| self.after(&[a]).is_some_and(|w| b.contains(&w.lower.as_str()));
@@ -336,10 +336,11 @@ impl Sentence {
             || (self.has(&["most", "often"])
                 && self.has(&["change", "changes", "changed", "edited", "modified", "touched"])
                 && !self.has(&["who"]));
-        is_match.then(|| Question::HotSpots { span: self.span.clone(), path: self.path.clone() })
+        is_match
+            .then(|| HistoryQuestion::HotSpots { span: self.span.clone(), path: self.path.clone() })
     }
 
-    fn commit(&self) -> Option<Question> {
+    fn commit(&self) -> Option<HistoryQuestion> {
         let named = self.words.iter().find(|word| is_revision(&word.text));
         let argument =
             self.after(&["commit"]).filter(|word| self.words.len() <= 4 && !is_small(word));
@@ -347,12 +348,12 @@ impl Sentence {
             return None;
         }
         if self.commit_after(&["first", "oldest", "initial", "earliest"]) {
-            return Some(Question::Commit { rev: Rev::Oldest });
+            return Some(HistoryQuestion::Commit { rev: Rev::Oldest });
         }
         if self.commit_after(&["last", "latest", "newest"]) {
-            return Some(Question::Commit { rev: Rev::Named("HEAD".to_owned()) });
+            return Some(HistoryQuestion::Commit { rev: Rev::Named("HEAD".to_owned()) });
         }
-        Some(Question::Commit { rev: Rev::Named(named.or(argument)?.text.clone()) })
+        Some(HistoryQuestion::Commit { rev: Rev::Named(named.or(argument)?.text.clone()) })
     }
 
     /// True for "the first commit" of the whole repository.
@@ -361,7 +362,7 @@ impl Sentence {
         everything && self.after(any).is_some_and(|word| word.lower == "commit")
     }
 
-    fn release(&self) -> Option<Question> {
+    fn release(&self) -> Option<HistoryQuestion> {
         const RELEASE: [&str; 4] = ["release", "version", "tag", "releases"];
         if self.span != Span::Unsaid {
             return None;
@@ -370,12 +371,12 @@ impl Sentence {
         let named = self.after(&RELEASE).filter(|word| !is_small(word) && word.lower != "notes");
         let version = version.or(named).map(|word| word.text.clone());
         let latest = self.has(&RELEASE) || self.has(&["changelog"]);
-        (version.is_some() || latest).then_some(Question::Release { version })
+        (version.is_some() || latest).then_some(HistoryQuestion::Release { version })
     }
 
-    fn people(&self) -> Option<Question> {
+    fn people(&self) -> Option<HistoryQuestion> {
         let (span, path) = (self.span.clone(), self.path.clone());
-        self.asks_people().then_some(Question::People { span, path })
+        self.asks_people().then_some(HistoryQuestion::People { span, path })
     }
 
     fn asks_people(&self) -> bool {
@@ -397,14 +398,15 @@ impl Sentence {
         self.has(&PEOPLE)
     }
 
-    fn history(&self) -> Option<Question> {
+    fn history(&self) -> Option<HistoryQuestion> {
         let path = self.path.clone().filter(|_| self.span == Span::Unsaid)?;
         let words = ["history", "log", "story", "evolution", "evolve", "happened", "about"];
         let alone = self.words.len() == 1;
-        (alone || self.has(&words) || self.says_change()).then_some(Question::History { path })
+        (alone || self.has(&words) || self.says_change())
+            .then_some(HistoryQuestion::History { path })
     }
 
-    fn changes(&self) -> Option<Question> {
+    fn changes(&self) -> Option<HistoryQuestion> {
         let changes = self.says_change() || self.has(&["history", "log"]);
         let time = self.span != Span::Unsaid;
         let starts = self.words.first().is_none_or(|word| {
@@ -414,7 +416,7 @@ impl Sentence {
                 || BEFORE_PATH.contains(&word.lower.as_str())
         });
         let (span, path, author) = (self.span.clone(), self.path.clone(), self.author.clone());
-        (starts && (changes || time)).then_some(Question::Changes { span, path, author })
+        (starts && (changes || time)).then_some(HistoryQuestion::Changes { span, path, author })
     }
 
     fn says_change(&self) -> bool {
@@ -512,26 +514,28 @@ mod tests {
             Span::Revs { from, to } => format!(" {from}..{}", to.unwrap_or_default()),
             Span::Unreleased => " unreleased".into(),
         };
-        match Question::parse(sentence, jiff::civil::date(2026, 11, 21)) {
-            Question::Changes { span: s, path, author } => {
+        match HistoryQuestion::parse(sentence, jiff::civil::date(2026, 11, 21)) {
+            HistoryQuestion::Changes { span: s, path, author } => {
                 format!("changes{}{}{}", span(s), at(path), by(author))
             }
-            Question::Count { counted: what, span: s, path, author } => {
+            HistoryQuestion::Count { counted: what, span: s, path, author } => {
                 let what = format!("{what:?}").to_lowercase();
                 format!("count {what}{}{}{}", span(s), at(path), by(author))
             }
-            Question::Release { version } => {
+            HistoryQuestion::Release { version } => {
                 format!("release {}", version.unwrap_or("latest".into()))
             }
-            Question::People { span: s, path } => format!("people{}{}", span(s), at(path)),
-            Question::Origin { text, path } => format!("origin `{text}`{}", at(path)),
-            Question::Line { path, line } => format!("line {path}:{line}"),
-            Question::History { path } => format!("history of {path}"),
-            Question::HotSpots { span: s, path } => format!("hot spots{}{}", span(s), at(path)),
-            Question::Commit { rev: Rev::Named(rev) } => format!("commit {rev}"),
-            Question::Commit { rev: Rev::Oldest } => "oldest commit".into(),
-            Question::Help => "help".into(),
-            Question::Unknown => "unknown".into(),
+            HistoryQuestion::People { span: s, path } => format!("people{}{}", span(s), at(path)),
+            HistoryQuestion::Origin { text, path } => format!("origin `{text}`{}", at(path)),
+            HistoryQuestion::Line { path, line } => format!("line {path}:{line}"),
+            HistoryQuestion::History { path } => format!("history of {path}"),
+            HistoryQuestion::HotSpots { span: s, path } => {
+                format!("hot spots{}{}", span(s), at(path))
+            }
+            HistoryQuestion::Commit { rev: Rev::Named(rev) } => format!("commit {rev}"),
+            HistoryQuestion::Commit { rev: Rev::Oldest } => "oldest commit".into(),
+            HistoryQuestion::Help => "help".into(),
+            HistoryQuestion::Unknown => "unknown".into(),
         }
     }
 

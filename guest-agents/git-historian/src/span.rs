@@ -20,7 +20,7 @@ pub(crate) enum Span {
 }
 
 /// Span with the number of its words.
-type Found = (Span, usize);
+type SpanMatch = (Span, usize);
 
 /// Range of days with the number of its words.
 type Days = (Date, Date, usize);
@@ -33,7 +33,7 @@ pub(crate) fn find(words: &[Word], today: Date) -> Option<(Span, std::ops::Range
     })
 }
 
-fn starting(words: &[Word], today: Date) -> Option<Found> {
+fn starting(words: &[Word], today: Date) -> Option<SpanMatch> {
     let first = words.first()?;
     if let Some((from, to)) = first.text.split_once("..")
         && !from.is_empty()
@@ -59,7 +59,7 @@ fn starting(words: &[Word], today: Date) -> Option<Found> {
     }
 }
 
-fn since(words: &[Word], today: Date) -> Option<Found> {
+fn since(words: &[Word], today: Date) -> Option<SpanMatch> {
     let mut at = 1 + usize::from(is(words.get(1), &["the", "my", "our"]));
     if let Some((first, _, length)) = stretch(&words[at..], today) {
         return Some((Span::Days { first, last: None }, at + length));
@@ -74,7 +74,7 @@ fn since(words: &[Word], today: Date) -> Option<Found> {
 }
 
 /// Parses "between a and b", where both are times or both are revisions.
-fn pair(words: &[Word], today: Date, joint: &str) -> Option<Found> {
+fn pair(words: &[Word], today: Date, joint: &str) -> Option<SpanMatch> {
     if let Some((first, _, length)) = stretch(&words[1..], today)
         && is(words.get(1 + length), &[joint])
         && let Some((_, last, more)) = stretch(&words[length + 2..], today)

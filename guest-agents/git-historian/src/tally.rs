@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::git::{Commit, FileChange};
+use crate::git::{Commit, CommitChange};
 
 /// Sums of one person.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct File<'a> {
 }
 
 /// Number of lines that a change touched.
-fn lines(change: &FileChange) -> usize {
+fn lines(change: &CommitChange) -> usize {
     change.lines.map_or(0, |(added, deleted)| added as usize + deleted as usize)
 }
 
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn commit(author: &str, time: i64, subject: &str, files: &[(&str, Option<&str>)]) -> Commit {
-        let change = |(path, from): &(&str, Option<&str>)| FileChange {
+        let change = |(path, from): &(&str, Option<&str>)| CommitChange {
             path: (*path).into(),
             renamed_from: from.map(str::to_owned),
             lines: Some((2, 1)),

@@ -464,7 +464,7 @@ impl Parts {
             }
             None => (None, starting.with_default_agent(config.default_agent.clone())),
         };
-        let taken_up = starting.take_up().await;
+        let taken_up = starting.recover().await;
         let (engine, recovered) = taken_up.context("take up the tasks of an earlier run")?;
         self.go_on(recovered).await?;
         Ok((engine, live))

@@ -163,7 +163,7 @@ impl Stage {
                 Err(why) => break Err(why),
             }
         };
-        self.port.resume(WaitsFor::Agents).await?;
+        self.port.reacquire_permit(WaitsFor::Agents).await?;
         ended
     }
 }

@@ -90,7 +90,7 @@ fn missing(program: &str) -> AuthoringError {
 
 impl Workshop {
     /// Creates a workshop for this absolute directory. `minder` is a program that minds others
-    /// (`a2a_hub_process::errand`), such as the running one, `/proc/self/exe`.
+    /// (`a2a_hub_process::subcommand`), such as the running one, `/proc/self/exe`.
     pub fn new(minder: impl Into<PathBuf>, dir: &Path) -> Self {
         // Must not be the hub's data directory: a hub that starts ends the processes that an
         // earlier one left there.

@@ -136,7 +136,7 @@ impl RemoteTaskStream {
                     Err(why) => why,
                 },
             };
-            if let Err(why) = self.come_back(broken).await {
+            if let Err(why) = self.reconnect(broken).await {
                 self.over = true;
                 return Some(Err(why));
             }
@@ -254,7 +254,7 @@ impl RemoteTaskStream {
     }
 
     /// Resumes after the connection broke.
-    async fn come_back(&mut self, broken: ClientError) -> Result<(), ClientError> {
+    async fn reconnect(&mut self, broken: ClientError) -> Result<(), ClientError> {
         if broken.is_unsupported() && self.pending.is_some() {
             return self.do_without_streaming(broken).await;
         }

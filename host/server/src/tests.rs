@@ -189,7 +189,7 @@ async fn hub(dir: &Path, tenants: BTreeSet<TenantId>, agent: Native, skills: Vec
     let native = vec![(id, card, Arc::new(agent) as _)];
     let joined = plugins.join_all(native, &BTreeSet::new()).await.unwrap();
     let whole = StartingHub::new(joined, routes, contexts, tasks, pushes, events);
-    whole.with_tenants(tenants).take_up().await.unwrap().0
+    whole.with_tenants(tenants).recover().await.unwrap().0
 }
 
 impl TestDispatcher {

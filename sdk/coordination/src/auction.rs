@@ -64,7 +64,7 @@ pub struct Lot {
 
 /// Event of an auction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum AuctionEvent {
     /// The auction begins.
     Begun,
     /// A bidder's bid; its first one counts.
@@ -81,7 +81,7 @@ pub enum Event {
 
 /// Reason of a rejected bid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum BidRejection {
     /// The bid came after the deadline.
     Late,
     /// The bid is beyond the reserve.
@@ -92,24 +92,24 @@ pub enum Why {
 
 /// Action of an auction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AuctionAction {
     /// Ask a bidder for its bid.
     Call(String),
-    /// Send [`Event::Rang`] at this time.
+    /// Send [`AuctionEvent::Rang`] at this time.
     Wait(u64),
     /// Give the lot to this bidder at this price.
     Award(String, u64),
     /// Tell a bidder that its bid does not win.
-    Reject(String, Why),
+    Reject(String, BidRejection),
     /// Withdraw the call or the work of a bidder that is too slow.
     Cancel(String),
     /// End the auction.
-    Finish(Outcome),
+    Finish(AuctionOutcome),
 }
 
 /// Outcome of an auction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AuctionOutcome {
     /// Winner that did the work, and its price.
     pub winner: Option<(String, u64)>,
     /// Acceptable bids, the best first.
@@ -120,9 +120,9 @@ pub struct Outcome {
 
 /// One auction.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct Auction {
     lot: Lot,
-    phase: Phase,
+    phase: AuctionPhase,
     deadline: Option<u64>,
     /// Replies: the amount, or none from those that passed.
     replies: BTreeMap<String, Option<u64>>,
@@ -134,7 +134,7 @@ pub struct State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum AuctionPhase {
     New,
     Open,
     /// The lot is with the bidder of this rank.
@@ -142,7 +142,7 @@ enum Phase {
     Over,
 }
 
-impl State {
+impl Auction {
     /// Creates an auction. A bidder that is named twice counts once.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl State {
         }
         Ok(Self {
             lot,
-            phase: Phase::New,
+            phase: AuctionPhase::New,
             deadline: None,
             replies: BTreeMap::new(),
             ranking: Vec::new(),
@@ -176,28 +176,36 @@ impl State {
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
-    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+    pub fn step(&mut self, now: u64, event: AuctionEvent) -> Vec<AuctionAction> {
         let mut actions = Vec::new();
         let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
         match (self.phase, event) {
-            (Phase::New, Event::Begun) => {
-                self.phase = Phase::Open;
-                actions.extend(self.lot.bidders.iter().cloned().map(Action::Call));
+            (AuctionPhase::New, AuctionEvent::Begun) => {
+                self.phase = AuctionPhase::Open;
+                actions.extend(self.lot.bidders.iter().cloned().map(AuctionAction::Call));
                 self.wait(now, self.lot.timeout_ms, &mut actions);
             }
-            (Phase::Open, Event::Bid(bidder, amount)) if !is_late => {
+            (AuctionPhase::Open, AuctionEvent::Bid(bidder, amount)) if !is_late => {
                 self.reply(bidder, Some(amount));
             }
-            (Phase::Open, Event::Passed(bidder) | Event::Failed(bidder, _)) => {
+            (
+                AuctionPhase::Open,
+                AuctionEvent::Passed(bidder) | AuctionEvent::Failed(bidder, _),
+            ) => {
                 self.reply(bidder, None);
             }
-            (Phase::Open | Phase::Awarded(_) | Phase::Over, Event::Bid(bidder, _)) => {
+            (
+                AuctionPhase::Open | AuctionPhase::Awarded(_) | AuctionPhase::Over,
+                AuctionEvent::Bid(bidder, _),
+            ) => {
                 self.reject_late(bidder, &mut actions);
             }
-            (Phase::Awarded(rank), Event::Done(bidder)) if self.ranking[rank].0 == bidder => {
+            (AuctionPhase::Awarded(rank), AuctionEvent::Done(bidder))
+                if self.ranking[rank].0 == bidder =>
+            {
                 self.finish(Some(rank), &mut actions);
             }
-            (Phase::Awarded(rank), Event::Failed(bidder, why)) => {
+            (AuctionPhase::Awarded(rank), AuctionEvent::Failed(bidder, why)) => {
                 if self.ranking[rank].0 == bidder {
                     self.failed.push((bidder, why));
                     self.award(now, rank + 1, &mut actions);
@@ -205,25 +213,31 @@ impl State {
                     self.withdrawn.push(bidder);
                 }
             }
-            (Phase::Awarded(rank), Event::Rang) if is_late => {
+            (AuctionPhase::Awarded(rank), AuctionEvent::Rang) if is_late => {
                 let bidder = self.ranking[rank].0.clone();
-                actions.push(Action::Cancel(bidder.clone()));
+                actions.push(AuctionAction::Cancel(bidder.clone()));
                 self.failed.push((bidder, "the work took too long".to_owned()));
                 self.award(now, rank + 1, &mut actions);
             }
-            (Phase::New | Phase::Open | Phase::Awarded(_) | Phase::Over, _) => {}
+            (
+                AuctionPhase::New
+                | AuctionPhase::Open
+                | AuctionPhase::Awarded(_)
+                | AuctionPhase::Over,
+                _,
+            ) => {}
         }
         let is_complete = self.replies.len() == self.lot.bidders.len();
-        if self.phase == Phase::Open && (is_complete || is_late) {
+        if self.phase == AuctionPhase::Open && (is_complete || is_late) {
             self.rank(&mut actions);
             self.award(now, 0, &mut actions);
         }
         actions
     }
 
-    fn wait(&mut self, now: u64, ms: Option<u64>, actions: &mut Vec<Action>) {
+    fn wait(&mut self, now: u64, ms: Option<u64>, actions: &mut Vec<AuctionAction>) {
         self.deadline = ms.map(|ms| now.saturating_add(ms));
-        actions.extend(self.deadline.map(Action::Wait));
+        actions.extend(self.deadline.map(AuctionAction::Wait));
     }
 
     fn reply(&mut self, bidder: String, amount: Option<u64>) {
@@ -233,14 +247,14 @@ impl State {
     }
 
     /// Rejects a late bid, once for each bidder.
-    fn reject_late(&mut self, bidder: String, actions: &mut Vec<Action>) {
+    fn reject_late(&mut self, bidder: String, actions: &mut Vec<AuctionAction>) {
         if self.lot.bidders.contains(&bidder) && !self.replies.contains_key(&bidder) {
             self.replies.insert(bidder.clone(), None);
-            actions.push(Action::Reject(bidder, Why::Late));
+            actions.push(AuctionAction::Reject(bidder, BidRejection::Late));
         }
     }
 
-    fn rank(&mut self, actions: &mut Vec<Action>) {
+    fn rank(&mut self, actions: &mut Vec<AuctionAction>) {
         let Lot { bidders, side, reserve, tie, .. } = &self.lot;
         let mut bids = Vec::new();
         for (index, bidder) in bidders.iter().enumerate() {
@@ -250,9 +264,11 @@ impl State {
             };
             match self.replies.get(bidder) {
                 Some(Some(amount)) if is_acceptable(*amount) => bids.push((index, bidder, *amount)),
-                Some(Some(_)) => actions.push(Action::Reject(bidder.clone(), Why::Reserve)),
+                Some(Some(_)) => {
+                    actions.push(AuctionAction::Reject(bidder.clone(), BidRejection::Reserve));
+                }
                 Some(None) => {}
-                None => actions.push(Action::Cancel(bidder.clone())),
+                None => actions.push(AuctionAction::Cancel(bidder.clone())),
             }
         }
         let drawn = |index: usize, bidder: &str| match tie {
@@ -274,13 +290,13 @@ impl State {
     }
 
     /// Awards the lot to the first bidder from this rank on that is still there.
-    fn award(&mut self, now: u64, from: usize, actions: &mut Vec<Action>) {
+    fn award(&mut self, now: u64, from: usize, actions: &mut Vec<AuctionAction>) {
         let is_there = |rank: &usize| !self.withdrawn.contains(&self.ranking[*rank].0);
         let Some(rank) = (from..self.ranking.len()).find(is_there) else {
             return self.finish(None, actions);
         };
-        self.phase = Phase::Awarded(rank);
-        actions.push(Action::Award(self.ranking[rank].0.clone(), self.price(rank)));
+        self.phase = AuctionPhase::Awarded(rank);
+        actions.push(AuctionAction::Award(self.ranking[rank].0.clone(), self.price(rank)));
         self.wait(now, self.lot.work_ms, actions);
     }
 
@@ -294,13 +310,16 @@ impl State {
         }
     }
 
-    fn finish(&mut self, winner: Option<usize>, actions: &mut Vec<Action>) {
-        self.phase = Phase::Over;
+    fn finish(&mut self, winner: Option<usize>, actions: &mut Vec<AuctionAction>) {
+        self.phase = AuctionPhase::Over;
         if let Some(rank) = winner {
             let others = self.ranking[rank + 1..].iter();
-            actions.extend(others.map(|(bidder, _)| Action::Reject(bidder.clone(), Why::Outbid)));
+            actions
+                .extend(others.map(|(bidder, _)| {
+                    AuctionAction::Reject(bidder.clone(), BidRejection::Outbid)
+                }));
         }
-        actions.push(Action::Finish(Outcome {
+        actions.push(AuctionAction::Finish(AuctionOutcome {
             winner: winner.map(|rank| (self.ranking[rank].0.clone(), self.price(rank))),
             bids: self.ranking.clone(),
             failed: std::mem::take(&mut self.failed),

@@ -24,7 +24,7 @@ pub mod rounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 use board::Board;
-pub use board::{Change, Entry, Item, ItemState, Why, Wish};
+pub use board::{ChangeRefusal, Entry, Item, ItemChange, ItemState, Wish};
 
 /// Items for an agent, or of the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub enum Control {
 
 /// Agents and rules of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct BoardRules {
     /// Agents, each with the items that it watches.
     pub agents: Vec<(String, Pattern)>,
     /// Choice of the next agents.
@@ -70,7 +70,7 @@ pub struct Rules {
 
 /// Event of a board.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum BoardEvent {
     /// The board opens. Before that, anybody may post.
     Begun,
     /// An agent wants a change.
@@ -85,24 +85,24 @@ pub enum Event {
 
 /// Action of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum BoardAction {
     /// Tell an agent that its wish is fulfilled: the item and its version.
     Applied(String, usize, u64),
     /// Tell an agent that its wish is refused.
-    Refused(String, Why),
+    Refused(String, ChangeRefusal),
     /// Give an agent a turn for this item.
     Wake(String, usize),
-    /// Send [`Event::Rang`] at this time.
+    /// Send [`BoardEvent::Rang`] at this time.
     Wait(u64),
     /// End the turn of an agent: the board closed.
     Cancel(String),
     /// End the board.
-    Finish(End),
+    Finish(BoardEnd),
 }
 
 /// End of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum BoardEnd {
     /// This item of the goal is done.
     Goal(usize),
     /// Nobody works, and no agent is to be woken.
@@ -111,9 +111,9 @@ pub enum End {
 
 /// One board.
 #[derive(Clone, Debug)]
-pub struct State {
-    rules: Rules,
-    phase: Phase,
+pub struct BlackboardRun {
+    rules: BoardRules,
+    phase: BoardPhase,
     board: Board,
     /// Times that agents were woken for each item.
     wakes: BTreeMap<usize, u32>,
@@ -127,19 +127,19 @@ pub struct State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum BoardPhase {
     New,
     Open,
     Closed,
 }
 
-impl State {
+impl BlackboardRun {
     /// Creates a board.
     ///
     /// # Errors
     ///
     /// If it has no agent, or one twice.
-    pub fn new(rules: Rules) -> Result<Self, String> {
+    pub fn new(rules: BoardRules) -> Result<Self, String> {
         let names: BTreeSet<_> = rules.agents.iter().map(|(name, _)| name).collect();
         if names.is_empty() {
             return Err("a blackboard has at least one agent".to_owned());
@@ -150,7 +150,7 @@ impl State {
         Ok(Self {
             board: Board::new(rules.lease_ms),
             rules,
-            phase: Phase::New,
+            phase: BoardPhase::New,
             wakes: BTreeMap::new(),
             active: BTreeSet::new(),
             departed: BTreeSet::new(),
@@ -166,54 +166,54 @@ impl State {
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
-    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+    pub fn step(&mut self, now: u64, event: BoardEvent) -> Vec<BoardAction> {
         let mut actions = Vec::new();
-        if self.phase == Phase::Closed {
+        if self.phase == BoardPhase::Closed {
             return actions;
         }
         self.board.expire(now);
         match event {
-            Event::Begun => self.phase = Phase::Open,
-            Event::Wished(agent, wish) => match self.apply(now, &agent, wish) {
+            BoardEvent::Begun => self.phase = BoardPhase::Open,
+            BoardEvent::Wished(agent, wish) => match self.apply(now, &agent, wish) {
                 Ok((item, version)) => {
                     if let ItemState::Claimed(_, until) = &self.board.items()[item].state {
-                        actions.push(Action::Wait(*until));
+                        actions.push(BoardAction::Wait(*until));
                     }
-                    actions.push(Action::Applied(agent, item, version));
+                    actions.push(BoardAction::Applied(agent, item, version));
                 }
-                Err(why) => actions.push(Action::Refused(agent, why)),
+                Err(why) => actions.push(BoardAction::Refused(agent, why)),
             },
-            Event::Idle(agent) => drop(self.active.remove(&agent)),
-            Event::Departed(agent) => {
+            BoardEvent::Idle(agent) => drop(self.active.remove(&agent)),
+            BoardEvent::Departed(agent) => {
                 self.active.remove(&agent);
                 self.board.release_all(now, &agent);
                 self.departed.insert(agent);
             }
-            Event::Rang => {}
+            BoardEvent::Rang => {}
         }
-        if self.phase == Phase::Open {
+        if self.phase == BoardPhase::Open {
             self.go_on(&mut actions);
         }
         actions
     }
 
-    fn apply(&mut self, now: u64, agent: &str, wish: Wish) -> Result<(usize, u64), Why> {
+    fn apply(&mut self, now: u64, agent: &str, wish: Wish) -> Result<(usize, u64), ChangeRefusal> {
         let is_member = self.rules.agents.iter().any(|(name, _)| name == agent);
-        let is_guest = self.phase == Phase::New && matches!(wish, Wish::Post(..));
+        let is_guest = self.phase == BoardPhase::New && matches!(wish, Wish::Post(..));
         if !(is_member || is_guest) || self.departed.contains(agent) {
-            return Err(Why::Stranger);
+            return Err(ChangeRefusal::Stranger);
         }
         self.board.apply(now, agent, wish)
     }
 
     /// Ends the board, or wakes the agents that are next.
-    fn go_on(&mut self, actions: &mut Vec<Action>) {
+    fn go_on(&mut self, actions: &mut Vec<BoardAction>) {
         let is_goal = |item: &Item| {
             item.state == ItemState::Done
                 && self.rules.goal.as_ref().is_some_and(|goal| goal.fits(item))
         };
         if let Some(index) = self.board.items().iter().position(is_goal) {
-            return self.close(End::Goal(index), actions);
+            return self.close(BoardEnd::Goal(index), actions);
         }
         for index in 0..self.board.items().len() {
             while let Some(agent) = self.next_agent(index) {
@@ -223,11 +223,11 @@ impl State {
                 self.woken_versions.insert((agent.clone(), index), version);
                 self.turns.insert(agent.clone(), self.turn);
                 self.active.insert(agent.clone());
-                actions.push(Action::Wake(agent, index));
+                actions.push(BoardAction::Wake(agent, index));
             }
         }
         if self.active.is_empty() && !self.board.has_claims() {
-            self.close(End::Quiescent, actions);
+            self.close(BoardEnd::Quiescent, actions);
         }
     }
 
@@ -262,10 +262,10 @@ impl State {
         chosen.cloned()
     }
 
-    fn close(&mut self, end: End, actions: &mut Vec<Action>) {
-        self.phase = Phase::Closed;
+    fn close(&mut self, end: BoardEnd, actions: &mut Vec<BoardAction>) {
+        self.phase = BoardPhase::Closed;
         let active = std::mem::take(&mut self.active);
-        actions.extend(active.into_iter().map(Action::Cancel));
-        actions.push(Action::Finish(end));
+        actions.extend(active.into_iter().map(BoardAction::Cancel));
+        actions.push(BoardAction::Finish(end));
     }
 }

@@ -47,7 +47,7 @@ pub struct Weights {
 
 /// Limits of acceptable proposals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct ProposalLimits {
     /// Least confidence.
     pub confidence: f64,
     /// Longest time.
@@ -58,7 +58,7 @@ pub struct Limits {
 
 /// Call for proposals.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct CallForProposals {
     /// Names of the participants.
     pub participants: Vec<String>,
     /// Number of contractors.
@@ -66,7 +66,7 @@ pub struct Call {
     /// Weights of the criteria.
     pub weights: Weights,
     /// Limits of acceptable proposals.
-    pub limits: Limits,
+    pub limits: ProposalLimits,
     /// Most rounds: those whose proposals are beyond the limits are called again.
     pub max_rounds: u32,
     /// Time for the replies of one round; none waits for ever.
@@ -77,7 +77,7 @@ pub struct Call {
 
 /// Report of a contractor.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Report {
+pub enum ContractorReport {
     /// `failure`, with its reason.
     Failure(String),
     /// `inform-done`.
@@ -88,7 +88,7 @@ pub enum Report {
 
 /// Event of a contract net.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ContractNetEvent {
     /// The call goes out.
     Begun,
     /// `propose`, in reply to the call of this round.
@@ -96,14 +96,14 @@ pub enum Event {
     /// `refuse`, or any other end without a proposal, and the reason.
     Refused(String, String),
     /// A contractor's report.
-    Reported(String, Report),
+    Reported(String, ContractorReport),
     /// Time passed.
     Rang,
 }
 
 /// Reason of a rejected proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum ProposalRejection {
     /// The proposal came after the deadline.
     Late,
     /// The proposal is beyond the limits.
@@ -114,26 +114,26 @@ pub enum Why {
 
 /// Action of a contract net.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum ContractNetAction {
     /// `cfp` to a participant, in this round.
     Call(String, u32),
-    /// Send [`Event::Rang`] at this time.
+    /// Send [`ContractNetEvent::Rang`] at this time.
     Wait(u64),
     /// `accept-proposal`.
     Accept(String),
     /// `reject-proposal`.
-    Reject(String, Why),
+    Reject(String, ProposalRejection),
     /// `cancel`: a contractor's work took too long.
     Cancel(String),
     /// End the contract net.
-    Finish(Outcome),
+    Finish(ContractNetOutcome),
 }
 
 /// Outcome of a contract net, in the order of the participants.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ContractNetOutcome {
     /// Contractors and their reports.
-    pub reports: Vec<(String, Report)>,
+    pub reports: Vec<(String, ContractorReport)>,
     /// Last proposals that were in time.
     pub proposals: Vec<(String, Proposal)>,
     /// Participants that refused, and the reason.
@@ -144,20 +144,20 @@ pub struct Outcome {
 
 /// One contract net.
 #[derive(Clone, Debug)]
-pub struct State {
-    call: Call,
-    phase: Phase,
+pub struct ContractNet {
+    call: CallForProposals,
+    phase: ContractNetPhase,
     round: u32,
     deadline: Option<u64>,
     /// Participants in the order of the call.
-    rows: Vec<(String, Row)>,
+    rows: Vec<(String, ParticipantState)>,
     /// Last proposals in time, by name.
     proposals: BTreeMap<String, Proposal>,
-    reports: BTreeMap<String, Report>,
+    reports: BTreeMap<String, ContractorReport>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ContractNetPhase {
     New,
     Called,
     Awarded,
@@ -166,7 +166,7 @@ enum Phase {
 
 /// State of one participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Row {
+enum ParticipantState {
     /// Called, without a reply.
     Called,
     /// Proposed, and the proposal binds.
@@ -178,17 +178,17 @@ enum Row {
     Rejected,
 }
 
-impl State {
+impl ContractNet {
     /// Creates a contract net. A participant that is named twice counts once.
     ///
     /// # Errors
     ///
     /// If nobody takes part, or no award or round is allowed.
-    pub fn new(call: Call) -> Result<Self, String> {
-        let mut rows: Vec<(String, Row)> = Vec::new();
+    pub fn new(call: CallForProposals) -> Result<Self, String> {
+        let mut rows: Vec<(String, ParticipantState)> = Vec::new();
         for name in &call.participants {
             if !rows.iter().any(|(other, _)| other == name) {
-                rows.push((name.clone(), Row::Called));
+                rows.push((name.clone(), ParticipantState::Called));
             }
         }
         if rows.is_empty() {
@@ -198,109 +198,144 @@ impl State {
             return Err("a call for proposals has at least one award and one round".to_owned());
         }
         let (proposals, reports) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { call, phase: Phase::New, round: 0, deadline: None, rows, proposals, reports })
+        Ok(Self {
+            call,
+            phase: ContractNetPhase::New,
+            round: 0,
+            deadline: None,
+            rows,
+            proposals,
+            reports,
+        })
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
-    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+    pub fn step(&mut self, now: u64, event: ContractNetEvent) -> Vec<ContractNetAction> {
         let mut actions = Vec::new();
         let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
         match (self.phase, event) {
-            (Phase::New, Event::Begun) => {
-                self.phase = Phase::Called;
+            (ContractNetPhase::New, ContractNetEvent::Begun) => {
+                self.phase = ContractNetPhase::Called;
                 let all: Vec<_> = (0..self.rows.len()).collect();
                 self.begin_round(now, &all, &mut actions);
             }
-            (Phase::Called, Event::Refused(agent, why)) => {
-                if let Some(row) = self.row(&agent).filter(|row| **row == Row::Called) {
-                    *row = Row::Refused(why);
+            (ContractNetPhase::Called, ContractNetEvent::Refused(agent, why)) => {
+                if let Some(row) = self.row(&agent).filter(|row| **row == ParticipantState::Called)
+                {
+                    *row = ParticipantState::Refused(why);
                 }
             }
-            (Phase::Called, Event::Proposed(agent, round, proposal)) if !is_late => {
+            (ContractNetPhase::Called, ContractNetEvent::Proposed(agent, round, proposal))
+                if !is_late =>
+            {
                 let is_current = round == self.round;
                 match self.row(&agent) {
-                    Some(row) if *row == Row::Called && is_current => {
-                        *row = Row::Bound;
+                    Some(row) if *row == ParticipantState::Called && is_current => {
+                        *row = ParticipantState::Bound;
                         self.proposals.insert(agent, proposal);
                     }
-                    Some(row) if *row == Row::Silent => {
-                        *row = Row::Rejected;
-                        actions.push(Action::Reject(agent, Why::Late));
+                    Some(row) if *row == ParticipantState::Silent => {
+                        *row = ParticipantState::Rejected;
+                        actions.push(ContractNetAction::Reject(agent, ProposalRejection::Late));
                     }
                     Some(_) | None => {}
                 }
             }
-            (Phase::Called | Phase::Awarded | Phase::Over, Event::Proposed(agent, ..)) => {
-                let late = |row: &&mut Row| matches!(row, Row::Called | Row::Silent);
+            (
+                ContractNetPhase::Called | ContractNetPhase::Awarded | ContractNetPhase::Over,
+                ContractNetEvent::Proposed(agent, ..),
+            ) => {
+                let late = |row: &&mut ParticipantState| {
+                    matches!(row, ParticipantState::Called | ParticipantState::Silent)
+                };
                 if let Some(row) = self.row(&agent).filter(late) {
-                    *row = Row::Rejected;
-                    actions.push(Action::Reject(agent, Why::Late));
+                    *row = ParticipantState::Rejected;
+                    actions.push(ContractNetAction::Reject(agent, ProposalRejection::Late));
                 }
             }
-            (Phase::Awarded, Event::Reported(agent, report)) => self.reported(agent, report),
-            (Phase::Awarded, Event::Rang) if is_late => {
-                for agent in self.named(&Row::Accepted) {
+            (ContractNetPhase::Awarded, ContractNetEvent::Reported(agent, report)) => {
+                self.reported(agent, report);
+            }
+            (ContractNetPhase::Awarded, ContractNetEvent::Rang) if is_late => {
+                for agent in self.named(&ParticipantState::Accepted) {
                     if !self.reports.contains_key(&agent) {
-                        actions.push(Action::Cancel(agent.clone()));
-                        self.reported(agent, Report::Failure("the work took too long".to_owned()));
+                        actions.push(ContractNetAction::Cancel(agent.clone()));
+                        self.reported(
+                            agent,
+                            ContractorReport::Failure("the work took too long".to_owned()),
+                        );
                     }
                 }
             }
-            (Phase::New | Phase::Called | Phase::Awarded | Phase::Over, _) => {}
+            (
+                ContractNetPhase::New
+                | ContractNetPhase::Called
+                | ContractNetPhase::Awarded
+                | ContractNetPhase::Over,
+                _,
+            ) => {}
         }
-        if self.phase == Phase::Called && (self.named(&Row::Called).is_empty() || is_late) {
+        if self.phase == ContractNetPhase::Called
+            && (self.named(&ParticipantState::Called).is_empty() || is_late)
+        {
             self.evaluate(now, &mut actions);
         }
-        let is_reported = self.reports.len() == self.named(&Row::Accepted).len();
-        if self.phase == Phase::Awarded && is_reported {
-            self.phase = Phase::Over;
-            actions.push(Action::Finish(self.outcome()));
+        let is_reported = self.reports.len() == self.named(&ParticipantState::Accepted).len();
+        if self.phase == ContractNetPhase::Awarded && is_reported {
+            self.phase = ContractNetPhase::Over;
+            actions.push(ContractNetAction::Finish(self.outcome()));
         }
         actions
     }
 
-    fn row(&mut self, agent: &str) -> Option<&mut Row> {
+    fn row(&mut self, agent: &str) -> Option<&mut ParticipantState> {
         self.rows.iter_mut().find(|(name, _)| name == agent).map(|(_, row)| row)
     }
 
     /// Names of the participants in this state.
-    fn named(&self, state: &Row) -> Vec<String> {
+    fn named(&self, state: &ParticipantState) -> Vec<String> {
         let of = self.rows.iter().filter(|(_, row)| row == state);
         of.map(|(name, _)| name.clone()).collect()
     }
 
-    fn reported(&mut self, agent: String, report: Report) {
-        if self.named(&Row::Accepted).contains(&agent) {
+    fn reported(&mut self, agent: String, report: ContractorReport) {
+        if self.named(&ParticipantState::Accepted).contains(&agent) {
             self.reports.entry(agent).or_insert(report);
         }
     }
 
-    fn wait(&mut self, now: u64, ms: Option<u64>, actions: &mut Vec<Action>) {
+    fn wait(&mut self, now: u64, ms: Option<u64>, actions: &mut Vec<ContractNetAction>) {
         self.deadline = ms.map(|ms| now.saturating_add(ms));
-        actions.extend(self.deadline.map(Action::Wait));
+        actions.extend(self.deadline.map(ContractNetAction::Wait));
     }
 
-    fn begin_round(&mut self, now: u64, called: &[usize], actions: &mut Vec<Action>) {
+    fn begin_round(&mut self, now: u64, called: &[usize], actions: &mut Vec<ContractNetAction>) {
         self.round += 1;
         for &index in called {
             let (name, row) = &mut self.rows[index];
-            *row = Row::Called;
-            actions.push(Action::Call(name.clone(), self.round));
+            *row = ParticipantState::Called;
+            actions.push(ContractNetAction::Call(name.clone(), self.round));
         }
         self.wait(now, self.call.timeout_ms, actions);
     }
 
     /// Ends a round: calls those beyond the limits again, or awards the work.
-    fn evaluate(&mut self, now: u64, actions: &mut Vec<Action>) {
+    fn evaluate(&mut self, now: u64, actions: &mut Vec<ContractNetAction>) {
         let (mut fitting, mut beyond) = (Vec::new(), Vec::new());
         for (index, (name, row)) in self.rows.iter_mut().enumerate() {
             match (&row, self.proposals.get(name)) {
-                (Row::Called, _) => *row = Row::Silent,
-                (Row::Bound, Some(proposal)) if fits(proposal, &self.call.limits) => {
+                (ParticipantState::Called, _) => *row = ParticipantState::Silent,
+                (ParticipantState::Bound, Some(proposal)) if fits(proposal, &self.call.limits) => {
                     fitting.push(index);
                 }
-                (Row::Bound, _) => beyond.push(index),
-                (Row::Refused(_) | Row::Silent | Row::Accepted | Row::Rejected, _) => {}
+                (ParticipantState::Bound, _) => beyond.push(index),
+                (
+                    ParticipantState::Refused(_)
+                    | ParticipantState::Silent
+                    | ParticipantState::Accepted
+                    | ParticipantState::Rejected,
+                    _,
+                ) => {}
             }
         }
         let is_short = fitting.len() < self.call.awards && !beyond.is_empty();
@@ -309,19 +344,24 @@ impl State {
         }
         let chosen = self.best(&fitting);
         for index in 0..self.rows.len() {
-            let why = if beyond.contains(&index) { Why::Limits } else { Why::NotChosen };
+            let why = if beyond.contains(&index) {
+                ProposalRejection::Limits
+            } else {
+                ProposalRejection::NotChosen
+            };
             let (name, row) = &mut self.rows[index];
-            if *row == Row::Bound {
+            if *row == ParticipantState::Bound {
                 let is_chosen = chosen.contains(&index);
-                *row = if is_chosen { Row::Accepted } else { Row::Rejected };
+                *row =
+                    if is_chosen { ParticipantState::Accepted } else { ParticipantState::Rejected };
                 let name = name.clone();
                 actions.push(match is_chosen {
-                    true => Action::Accept(name),
-                    false => Action::Reject(name, why),
+                    true => ContractNetAction::Accept(name),
+                    false => ContractNetAction::Reject(name, why),
                 });
             }
         }
-        self.phase = Phase::Awarded;
+        self.phase = ContractNetPhase::Awarded;
         self.deadline = None;
         if !chosen.is_empty() {
             self.wait(now, self.call.work_ms, actions);
@@ -351,13 +391,17 @@ impl State {
         ranking.into_iter().take(self.call.awards).map(|(index, _)| index).collect()
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> ContractNetOutcome {
         let names = || self.rows.iter().map(|(name, _)| name.clone());
-        let of_refusal = |(name, row): &(String, Row)| match row {
-            Row::Refused(why) => Some((name.clone(), why.clone())),
-            Row::Called | Row::Bound | Row::Silent | Row::Accepted | Row::Rejected => None,
+        let of_refusal = |(name, row): &(String, ParticipantState)| match row {
+            ParticipantState::Refused(why) => Some((name.clone(), why.clone())),
+            ParticipantState::Called
+            | ParticipantState::Bound
+            | ParticipantState::Silent
+            | ParticipantState::Accepted
+            | ParticipantState::Rejected => None,
         };
-        Outcome {
+        ContractNetOutcome {
             reports: names()
                 .filter_map(|name| Some((name.clone(), self.reports.get(&name)?.clone())))
                 .collect(),
@@ -370,7 +414,7 @@ impl State {
     }
 }
 
-fn fits(proposal: &Proposal, limits: &Limits) -> bool {
+fn fits(proposal: &Proposal, limits: &ProposalLimits) -> bool {
     share(proposal.confidence) >= share(limits.confidence)
         && limits.time_ms.is_none_or(|max| proposal.time_ms <= max)
         && limits.cost.is_none_or(|max| proposal.cost <= max)

@@ -18,7 +18,7 @@ use crate::amount::{fraction, millionths};
 
 /// Answer of an expert in one round.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ExpertAnswer {
     /// Estimate or choice.
     pub value: Value,
     /// Grounds, which the others see without a name.
@@ -36,7 +36,7 @@ pub enum Value {
 
 /// Experts and limits.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct DelphiRules {
     /// Names of the experts.
     pub experts: Vec<String>,
     /// True if the answers are numbers.
@@ -55,11 +55,11 @@ pub struct Rules {
 
 /// Event of a Delphi.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum DelphiEvent {
     /// The first round begins.
     Begun,
     /// An expert's answer in this round.
-    Answered(String, u32, Answer),
+    Answered(String, u32, ExpertAnswer),
     /// An expert failed in this round. It is asked again in the next one.
     Failed(String, u32),
     /// Time passed.
@@ -68,15 +68,15 @@ pub enum Event {
 
 /// Action of a Delphi.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum DelphiAction {
     /// Ask an expert in this round, with the summary of the last one.
     Call(String, u32, Option<Summary>),
-    /// Send [`Event::Rang`] at this time.
+    /// Send [`DelphiEvent::Rang`] at this time.
     Wait(u64),
     /// Withdraw the question to an expert that is too slow.
     Cancel(String, u32),
     /// End the Delphi.
-    Finish(Outcome),
+    Finish(DelphiOutcome),
 }
 
 /// Answers of a round, without names.
@@ -85,7 +85,7 @@ pub struct Summary {
     /// Figures of the answers.
     pub figures: Figures,
     /// Values with their reasons, sorted by value and reason.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ExpertAnswer>,
 }
 
 /// Figures of the answers of a round.
@@ -100,7 +100,7 @@ pub enum Figures {
 
 /// Kind of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum DelphiEnd {
     /// Few experts changed their answer in the last round.
     Stable,
     /// The answers still changed in the last round.
@@ -111,9 +111,9 @@ pub enum End {
 
 /// Outcome of a Delphi.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct DelphiOutcome {
     /// Kind.
-    pub end: End,
+    pub end: DelphiEnd,
     /// Number of rounds.
     pub rounds: u32,
     /// Answers of the last round with at least one, without names.
@@ -122,32 +122,32 @@ pub struct Outcome {
 
 /// One Delphi.
 #[derive(Clone, Debug)]
-pub struct State {
-    rules: Rules,
-    phase: Phase,
+pub struct Delphi {
+    rules: DelphiRules,
+    phase: DelphiPhase,
     round: u32,
     deadline: Option<u64>,
     /// Answers of this round; none of those that failed.
-    answers: BTreeMap<String, Option<Answer>>,
+    answers: BTreeMap<String, Option<ExpertAnswer>>,
     /// Last answer of each expert.
-    before: BTreeMap<String, Answer>,
+    before: BTreeMap<String, ExpertAnswer>,
     summary: Option<Summary>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum DelphiPhase {
     New,
     Open,
     Over,
 }
 
-impl State {
+impl Delphi {
     /// Creates a Delphi. An expert that is named twice counts once.
     ///
     /// # Errors
     ///
     /// If no round or answer is possible.
-    pub fn new(mut rules: Rules) -> Result<Self, String> {
+    pub fn new(mut rules: DelphiRules) -> Result<Self, String> {
         let mut experts: Vec<String> = Vec::new();
         for expert in std::mem::take(&mut rules.experts) {
             if !experts.contains(&expert) {
@@ -167,7 +167,7 @@ impl State {
         }
         Ok(Self {
             rules,
-            phase: Phase::New,
+            phase: DelphiPhase::New,
             round: 0,
             deadline: None,
             answers: BTreeMap::new(),
@@ -177,54 +177,56 @@ impl State {
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
-    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+    pub fn step(&mut self, now: u64, event: DelphiEvent) -> Vec<DelphiAction> {
         let mut actions = Vec::new();
         let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
         match (self.phase, event) {
-            (Phase::New, Event::Begun) => {
-                self.phase = Phase::Open;
+            (DelphiPhase::New, DelphiEvent::Begun) => {
+                self.phase = DelphiPhase::Open;
                 self.begin_round(now, &mut actions);
                 return actions;
             }
-            (Phase::Open, Event::Answered(expert, round, answer)) if !is_late => {
+            (DelphiPhase::Open, DelphiEvent::Answered(expert, round, answer)) if !is_late => {
                 let answer = self.is_usable(&answer).then_some(answer);
                 self.answered(expert, round, answer);
             }
-            (Phase::Open, Event::Failed(expert, round)) => self.answered(expert, round, None),
-            (Phase::New | Phase::Open | Phase::Over, _) => {}
+            (DelphiPhase::Open, DelphiEvent::Failed(expert, round)) => {
+                self.answered(expert, round, None);
+            }
+            (DelphiPhase::New | DelphiPhase::Open | DelphiPhase::Over, _) => {}
         }
         let is_complete = self.answers.len() == self.rules.experts.len();
-        if self.phase == Phase::Open && (is_complete || is_late) {
+        if self.phase == DelphiPhase::Open && (is_complete || is_late) {
             self.end_round(now, &mut actions);
         }
         actions
     }
 
-    fn is_usable(&self, answer: &Answer) -> bool {
+    fn is_usable(&self, answer: &ExpertAnswer) -> bool {
         match &answer.value {
             Value::Number(number) => self.rules.is_number && number.is_finite() && *number >= 0.0,
             Value::Choice(choice) => !self.rules.is_number && !choice.is_empty(),
         }
     }
 
-    fn answered(&mut self, expert: String, round: u32, answer: Option<Answer>) {
+    fn answered(&mut self, expert: String, round: u32, answer: Option<ExpertAnswer>) {
         if round == self.round && self.rules.experts.contains(&expert) {
             self.answers.entry(expert).or_insert(answer);
         }
     }
 
-    fn begin_round(&mut self, now: u64, actions: &mut Vec<Action>) {
+    fn begin_round(&mut self, now: u64, actions: &mut Vec<DelphiAction>) {
         self.round += 1;
         for expert in &self.rules.experts {
-            actions.push(Action::Call(expert.clone(), self.round, self.summary.clone()));
+            actions.push(DelphiAction::Call(expert.clone(), self.round, self.summary.clone()));
         }
         self.deadline = self.rules.timeout_ms.map(|ms| now.saturating_add(ms));
-        actions.extend(self.deadline.map(Action::Wait));
+        actions.extend(self.deadline.map(DelphiAction::Wait));
     }
 
-    fn end_round(&mut self, now: u64, actions: &mut Vec<Action>) {
+    fn end_round(&mut self, now: u64, actions: &mut Vec<DelphiAction>) {
         let silent = self.rules.experts.iter().filter(|it| !self.answers.contains_key(*it));
-        actions.extend(silent.map(|expert| Action::Cancel(expert.clone(), self.round)));
+        actions.extend(silent.map(|expert| DelphiAction::Cancel(expert.clone(), self.round)));
         let answers = std::mem::take(&mut self.answers);
         let answers: BTreeMap<_, _> =
             answers.into_iter().filter_map(|(expert, answer)| Some((expert, answer?))).collect();
@@ -241,17 +243,17 @@ impl State {
         }
         self.before.extend(answers);
         let end = if count < self.rules.min_answers {
-            End::NoQuorum
+            DelphiEnd::NoQuorum
         } else if self.round > 1 && changes <= self.rules.max_changes {
-            End::Stable
+            DelphiEnd::Stable
         } else if self.round >= self.rules.max_rounds {
-            End::Capped
+            DelphiEnd::Capped
         } else {
             return self.begin_round(now, actions);
         };
-        self.phase = Phase::Over;
+        self.phase = DelphiPhase::Over;
         let (rounds, summary) = (self.round, self.summary.clone());
-        actions.push(Action::Finish(Outcome { end, rounds, summary }));
+        actions.push(DelphiAction::Finish(DelphiOutcome { end, rounds, summary }));
     }
 
     fn is_same(&self, one: &Value, other: &Value) -> bool {
@@ -266,8 +268,8 @@ impl State {
 }
 
 /// Summary of at least one answer.
-fn summary(mut answers: Vec<Answer>) -> Summary {
-    let key = |answer: &Answer| match &answer.value {
+fn summary(mut answers: Vec<ExpertAnswer>) -> Summary {
+    let key = |answer: &ExpertAnswer| match &answer.value {
         Value::Number(number) => (millionths(*number), String::new(), answer.reason.clone()),
         Value::Choice(choice) => (0, choice.clone(), answer.reason.clone()),
     };

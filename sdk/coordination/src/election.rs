@@ -18,7 +18,7 @@ use crate::amount::{fraction, millionths};
 
 /// Members and times of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct ElectionRules {
     /// Names of the members; of equal ones the first becomes leader.
     pub members: Vec<String>,
     /// Time for the reports of an election.
@@ -31,7 +31,7 @@ pub struct Rules {
 
 /// Event of an election.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ElectionEvent {
     /// The election begins.
     Begun,
     /// A member's capability score and health.
@@ -46,10 +46,10 @@ pub enum Event {
 
 /// Action of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ElectionAction {
     /// Ask a member for its report.
     Call(String),
-    /// Send [`Event::Rang`] at this time.
+    /// Send [`ElectionEvent::Rang`] at this time.
     Wait(u64),
     /// Tell all members: this one leads in this term.
     Elect(String, u64),
@@ -76,9 +76,9 @@ impl Fence {
 
 /// A running election.
 #[derive(Clone, Debug)]
-pub struct State {
-    rules: Rules,
-    phase: Phase,
+pub struct Election {
+    rules: ElectionRules,
+    phase: ElectionPhase,
     term: u64,
     deadline: u64,
     /// Reports of this election: the score of a healthy member, or none.
@@ -86,31 +86,31 @@ pub struct State {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
+enum ElectionPhase {
     New,
     Voting,
     Led(String),
 }
 
-impl State {
+impl Election {
     /// Creates an election.
     ///
     /// # Errors
     ///
     /// If it has no member.
-    pub fn new(rules: Rules) -> Result<Self, String> {
+    pub fn new(rules: ElectionRules) -> Result<Self, String> {
         if rules.members.is_empty() {
             return Err("an election has at least one member".to_owned());
         }
         let term = rules.last_term;
-        Ok(Self { rules, phase: Phase::New, term, deadline: 0, reports: BTreeMap::new() })
+        Ok(Self { rules, phase: ElectionPhase::New, term, deadline: 0, reports: BTreeMap::new() })
     }
 
     /// Leader and term, if one leads.
     pub fn leader(&self) -> Option<(&str, u64)> {
         match &self.phase {
-            Phase::Led(leader) => Some((leader, self.term)),
-            Phase::New | Phase::Voting => None,
+            ElectionPhase::Led(leader) => Some((leader, self.term)),
+            ElectionPhase::New | ElectionPhase::Voting => None,
         }
     }
 
@@ -129,42 +129,44 @@ impl State {
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
-    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+    pub fn step(&mut self, now: u64, event: ElectionEvent) -> Vec<ElectionAction> {
         let mut actions = Vec::new();
         // A lease that ran out counts before the event that is late.
         if now >= self.deadline
-            && let Phase::Led(leader) = self.phase.clone()
+            && let ElectionPhase::Led(leader) = self.phase.clone()
         {
             self.depose(now, leader, &mut actions);
         }
         match event {
-            Event::Begun if self.phase == Phase::New => self.begin(now, &mut actions),
-            Event::Begun | Event::Rang => {}
-            Event::Reported(member, score, is_healthy) => {
+            ElectionEvent::Begun if self.phase == ElectionPhase::New => {
+                self.begin(now, &mut actions);
+            }
+            ElectionEvent::Begun | ElectionEvent::Rang => {}
+            ElectionEvent::Reported(member, score, is_healthy) => {
                 let score = is_healthy.then(|| millionths(score));
                 self.reported(now, member, score, &mut actions);
             }
-            Event::Failed(member) => self.reported(now, member, None, &mut actions),
-            Event::Acted(member, term) => {
+            ElectionEvent::Failed(member) => self.reported(now, member, None, &mut actions),
+            ElectionEvent::Acted(member, term) => {
                 let is_leader = self.leader() == Some((member.as_str(), term));
                 actions.push(match is_leader {
-                    true => Action::Admit(member, term),
-                    false => Action::Refuse(member, term, self.term),
+                    true => ElectionAction::Admit(member, term),
+                    false => ElectionAction::Refuse(member, term, self.term),
                 });
             }
         }
-        if self.phase == Phase::Voting {
+        if self.phase == ElectionPhase::Voting {
             self.elect(now, &mut actions);
         }
         actions
     }
 
-    fn begin(&mut self, now: u64, actions: &mut Vec<Action>) {
-        self.phase = Phase::Voting;
+    fn begin(&mut self, now: u64, actions: &mut Vec<ElectionAction>) {
+        self.phase = ElectionPhase::Voting;
         self.reports.clear();
         self.deadline = now.saturating_add(self.rules.timeout_ms);
-        actions.extend(self.rules.members.iter().cloned().map(Action::Call));
-        actions.push(Action::Wait(self.deadline));
+        actions.extend(self.rules.members.iter().cloned().map(ElectionAction::Call));
+        actions.push(ElectionAction::Wait(self.deadline));
     }
 
     fn reported(
@@ -172,33 +174,33 @@ impl State {
         now: u64,
         member: String,
         score: Option<u64>,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<ElectionAction>,
     ) {
         if !self.rules.members.contains(&member) {
             return;
         }
         match &self.phase {
-            Phase::New => {}
-            Phase::Voting => drop(self.reports.insert(member, score)),
-            Phase::Led(leader) if *leader != member => {}
-            Phase::Led(_) if score.is_some() => {
+            ElectionPhase::New => {}
+            ElectionPhase::Voting => drop(self.reports.insert(member, score)),
+            ElectionPhase::Led(leader) if *leader != member => {}
+            ElectionPhase::Led(_) if score.is_some() => {
                 self.deadline = now.saturating_add(self.rules.lease_ms);
-                actions.push(Action::Wait(self.deadline));
+                actions.push(ElectionAction::Wait(self.deadline));
             }
-            Phase::Led(_) => {
+            ElectionPhase::Led(_) => {
                 self.depose(now, member.clone(), actions);
                 self.reports.insert(member, None);
             }
         }
     }
 
-    fn depose(&mut self, now: u64, leader: String, actions: &mut Vec<Action>) {
-        actions.push(Action::Depose(leader, self.term));
+    fn depose(&mut self, now: u64, leader: String, actions: &mut Vec<ElectionAction>) {
+        actions.push(ElectionAction::Depose(leader, self.term));
         self.begin(now, actions);
     }
 
     /// Elects a leader if all reported or the time is over; without a fit member it waits on.
-    fn elect(&mut self, now: u64, actions: &mut Vec<Action>) {
+    fn elect(&mut self, now: u64, actions: &mut Vec<ElectionAction>) {
         let members = &self.rules.members;
         let is_complete = members.iter().all(|member| self.reports.contains_key(member));
         if !is_complete && now < self.deadline {
@@ -208,8 +210,8 @@ impl State {
         let leader = leader.clone();
         self.term += 1;
         self.deadline = now.saturating_add(self.rules.lease_ms);
-        actions.push(Action::Elect(leader.clone(), self.term));
-        actions.push(Action::Wait(self.deadline));
-        self.phase = Phase::Led(leader);
+        actions.push(ElectionAction::Elect(leader.clone(), self.term));
+        actions.push(ElectionAction::Wait(self.deadline));
+        self.phase = ElectionPhase::Led(leader);
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! [`record`] measures how often agents were right, for the weights of votes.
 //!
-//! The other modules are rule books of deciding together. Each has a `State` that takes an `Event`
-//! at a time in milliseconds and returns `Action`s. The same events at the same times give the
+//! The other modules are rule books of deciding together. Each has a state that takes an event at
+//! a time in milliseconds and returns actions. The same events at the same times give the
 //! same actions. Agents are named by text, and an event of an unknown agent changes nothing.
 
 mod amount;

@@ -15,7 +15,7 @@
 
 /// Parties and limits of a negotiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct NegotiationRules {
     /// Names of the parties; the first one makes the first proposal.
     pub parties: Vec<String>,
     /// Most proposals, the first one included.
@@ -26,7 +26,7 @@ pub struct Rules {
 
 /// Event of a negotiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum NegotiationEvent {
     /// The negotiation begins.
     Begun,
     /// A party proposes these terms in reply to the proposal of this number; 0 is the beginning.
@@ -41,22 +41,22 @@ pub enum Event {
 
 /// Action of a negotiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum NegotiationAction {
     /// Ask a party for the first proposal, or for its answer to this one.
-    Call(String, Option<Proposal>),
-    /// Send [`Event::Rang`] at this time.
+    Call(String, Option<ProposedTerms>),
+    /// Send [`NegotiationEvent::Rang`] at this time.
     Wait(u64),
     /// Withdraw the question to a party.
     Cancel(String),
     /// Tell a party the outcome.
-    Tell(String, Outcome),
+    Tell(String, NegotiationOutcome),
     /// End the negotiation.
-    Finish(Outcome),
+    Finish(NegotiationOutcome),
 }
 
 /// Terms on the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
+pub struct ProposedTerms {
     /// Number, counted from 1.
     pub number: u32,
     /// Author.
@@ -67,20 +67,20 @@ pub struct Proposal {
 
 /// Outcome of a negotiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum NegotiationOutcome {
     /// The written agreement: its terms, and all parties as signatories.
     Agreed {
         /// Proposal that all parties accepted.
-        proposal: Proposal,
+        proposal: ProposedTerms,
         /// Parties, in the order of the list.
         signed: Vec<String>,
     },
     /// No agreement.
     Failed {
         /// Reason.
-        why: Why,
+        why: NoAgreementReason,
         /// Last proposal.
-        last: Option<Proposal>,
+        last: Option<ProposedTerms>,
         /// Parties that accepted the last proposal.
         accepted: Vec<String>,
     },
@@ -88,7 +88,7 @@ pub enum Outcome {
 
 /// Reason of a negotiation without agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum NoAgreementReason {
     /// The time is over.
     Deadline,
     /// The cap of proposals is reached, and this party wants other terms.
@@ -99,11 +99,11 @@ pub enum Why {
 
 /// One negotiation.
 #[derive(Clone, Debug)]
-pub struct State {
-    rules: Rules,
-    phase: Phase,
+pub struct Negotiation {
+    rules: NegotiationRules,
+    phase: NegotiationPhase,
     deadline: Option<u64>,
-    proposal: Option<Proposal>,
+    proposal: Option<ProposedTerms>,
     /// Indices of the parties that accepted the proposal.
     accepted: Vec<usize>,
     /// Index of the party that has the turn.
@@ -111,19 +111,19 @@ pub struct State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum NegotiationPhase {
     New,
     Open,
     Over,
 }
 
-impl State {
+impl Negotiation {
     /// Creates a negotiation.
     ///
     /// # Errors
     ///
     /// If it has fewer than two parties, one is listed twice, or no proposal is allowed.
-    pub fn new(rules: Rules) -> Result<Self, String> {
+    pub fn new(rules: NegotiationRules) -> Result<Self, String> {
         let parties = &rules.parties;
         if parties.len() < 2 {
             return Err("a negotiation has at least two parties".to_owned());
@@ -135,37 +135,52 @@ impl State {
             return Err("a negotiation has at least one proposal".to_owned());
         }
         let (proposal, accepted) = (None, Vec::new());
-        Ok(Self { rules, phase: Phase::New, deadline: None, proposal, accepted, turn: 0 })
+        Ok(Self {
+            rules,
+            phase: NegotiationPhase::New,
+            deadline: None,
+            proposal,
+            accepted,
+            turn: 0,
+        })
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
-    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+    pub fn step(&mut self, now: u64, event: NegotiationEvent) -> Vec<NegotiationAction> {
         let mut actions = Vec::new();
         match (self.phase, event) {
-            (Phase::New, Event::Begun) => {
-                self.phase = Phase::Open;
+            (NegotiationPhase::New, NegotiationEvent::Begun) => {
+                self.phase = NegotiationPhase::Open;
                 self.deadline = self.rules.timeout_ms.map(|ms| now.saturating_add(ms));
-                actions.extend(self.deadline.map(Action::Wait));
+                actions.extend(self.deadline.map(NegotiationAction::Wait));
                 self.call(&mut actions);
             }
-            (Phase::Open, _) if self.deadline.is_some_and(|deadline| now >= deadline) => {
-                self.fail(Why::Deadline, &mut actions);
+            (NegotiationPhase::Open, _)
+                if self.deadline.is_some_and(|deadline| now >= deadline) =>
+            {
+                self.fail(NoAgreementReason::Deadline, &mut actions);
             }
-            (Phase::Open, Event::Proposed(party, to, terms)) if self.has_turn(&party, to) => {
+            (NegotiationPhase::Open, NegotiationEvent::Proposed(party, to, terms))
+                if self.has_turn(&party, to) =>
+            {
                 if to >= self.rules.max_proposals {
-                    self.fail(Why::Cap(party), &mut actions);
+                    self.fail(NoAgreementReason::Cap(party), &mut actions);
                 } else {
-                    self.proposal = Some(Proposal { number: to + 1, by: party, terms });
+                    self.proposal = Some(ProposedTerms { number: to + 1, by: party, terms });
                     self.accept(&mut actions);
                 }
             }
-            (Phase::Open, Event::Accepted(party, to)) if to > 0 && self.has_turn(&party, to) => {
+            (NegotiationPhase::Open, NegotiationEvent::Accepted(party, to))
+                if to > 0 && self.has_turn(&party, to) =>
+            {
                 self.accept(&mut actions);
             }
-            (Phase::Open, Event::Departed(party, why)) if self.rules.parties.contains(&party) => {
-                self.fail(Why::Departed(party, why), &mut actions);
+            (NegotiationPhase::Open, NegotiationEvent::Departed(party, why))
+                if self.rules.parties.contains(&party) =>
+            {
+                self.fail(NoAgreementReason::Departed(party, why), &mut actions);
             }
-            (Phase::New | Phase::Open | Phase::Over, _) => {}
+            (NegotiationPhase::New | NegotiationPhase::Open | NegotiationPhase::Over, _) => {}
         }
         actions
     }
@@ -179,7 +194,7 @@ impl State {
     }
 
     /// Records the consent of the party that has the turn, and goes on to the next one without.
-    fn accept(&mut self, actions: &mut Vec<Action>) {
+    fn accept(&mut self, actions: &mut Vec<NegotiationAction>) {
         let is_proposer =
             self.proposal.as_ref().is_some_and(|it| it.by == self.rules.parties[self.turn]);
         if is_proposer {
@@ -191,7 +206,7 @@ impl State {
         match (others.into_iter().find(|it| !self.accepted.contains(it)), self.proposal.clone()) {
             (None, Some(proposal)) => {
                 let signed = self.rules.parties.clone();
-                self.finish(Outcome::Agreed { proposal, signed }, actions);
+                self.finish(NegotiationOutcome::Agreed { proposal, signed }, actions);
             }
             (next, _) => {
                 self.turn = next.unwrap_or_default();
@@ -200,30 +215,30 @@ impl State {
         }
     }
 
-    fn call(&self, actions: &mut Vec<Action>) {
+    fn call(&self, actions: &mut Vec<NegotiationAction>) {
         let party = self.rules.parties[self.turn].clone();
-        actions.push(Action::Call(party, self.proposal.clone()));
+        actions.push(NegotiationAction::Call(party, self.proposal.clone()));
     }
 
-    fn fail(&mut self, why: Why, actions: &mut Vec<Action>) {
+    fn fail(&mut self, why: NoAgreementReason, actions: &mut Vec<NegotiationAction>) {
         let answered = match &why {
-            Why::Deadline => None,
-            Why::Cap(name) | Why::Departed(name, _) => Some(name),
+            NoAgreementReason::Deadline => None,
+            NoAgreementReason::Cap(name) | NoAgreementReason::Departed(name, _) => Some(name),
         };
         let party = &self.rules.parties[self.turn];
         if answered != Some(party) {
-            actions.push(Action::Cancel(party.clone()));
+            actions.push(NegotiationAction::Cancel(party.clone()));
         }
         self.accepted.sort_unstable();
         let names = self.accepted.iter().map(|&index| self.rules.parties[index].clone());
         let (accepted, last) = (names.collect(), self.proposal.clone());
-        self.finish(Outcome::Failed { why, last, accepted }, actions);
+        self.finish(NegotiationOutcome::Failed { why, last, accepted }, actions);
     }
 
-    fn finish(&mut self, outcome: Outcome, actions: &mut Vec<Action>) {
-        self.phase = Phase::Over;
+    fn finish(&mut self, outcome: NegotiationOutcome, actions: &mut Vec<NegotiationAction>) {
+        self.phase = NegotiationPhase::Over;
         let parties = self.rules.parties.iter().cloned();
-        actions.extend(parties.map(|party| Action::Tell(party, outcome.clone())));
-        actions.push(Action::Finish(outcome));
+        actions.extend(parties.map(|party| NegotiationAction::Tell(party, outcome.clone())));
+        actions.push(NegotiationAction::Finish(outcome));
     }
 }

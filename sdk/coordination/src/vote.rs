@@ -62,7 +62,7 @@ pub struct Poll {
 
 /// Event of a poll.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum PollEvent {
     /// The poll begins.
     Begun,
     /// A voter answered.
@@ -75,20 +75,20 @@ pub enum Event {
 
 /// Action of a poll.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum PollAction {
     /// Ask a voter.
     Call(String),
-    /// Send [`Event::Rang`] at this time.
+    /// Send [`PollEvent::Rang`] at this time.
     Wait(u64),
     /// Withdraw the question: the poll closed without this voter.
     Cancel(String),
     /// End the poll.
-    Finish(Outcome),
+    Finish(PollOutcome),
 }
 
 /// Kind of an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum PollDecision {
     /// This choice fulfils the rule.
     Decided(String),
     /// These choices are equal, and none is better.
@@ -99,7 +99,7 @@ pub enum Decision {
     NoQuorum,
 }
 
-impl Decision {
+impl PollDecision {
     /// Word for files and messages.
     pub fn word(&self) -> &'static str {
         match self {
@@ -113,9 +113,9 @@ impl Decision {
 
 /// Outcome of a poll. All its lists are in the order of the voters or of the choices.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct PollOutcome {
     /// The decision.
-    pub decision: Decision,
+    pub decision: PollDecision,
     /// Weight of each choice; by `Majority` and `Quorum` the number of its ballots.
     pub tally: Vec<(String, f64)>,
     /// All ballots, dissent included.
@@ -126,21 +126,21 @@ pub struct Outcome {
 
 /// One poll.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct PollState {
     poll: Poll,
     deadline: Option<u64>,
     answers: BTreeMap<String, Result<Ballot, String>>,
-    phase: Phase,
+    phase: PollPhase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum PollPhase {
     New,
     Open,
     Closed,
 }
 
-impl State {
+impl PollState {
     /// Creates a poll. A voter or choice that is named twice counts once.
     ///
     /// # Errors
@@ -170,31 +170,31 @@ impl State {
                 "a quorum of {voter_count} voters is from 1 to {voter_count}, and here is {k}"
             ));
         }
-        Ok(Self { poll, deadline: None, answers: BTreeMap::new(), phase: Phase::New })
+        Ok(Self { poll, deadline: None, answers: BTreeMap::new(), phase: PollPhase::New })
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
-    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+    pub fn step(&mut self, now: u64, event: PollEvent) -> Vec<PollAction> {
         let mut actions = Vec::new();
         match (self.phase, event) {
-            (Phase::New, Event::Begun) => {
-                self.phase = Phase::Open;
-                actions.extend(self.poll.voters.iter().cloned().map(Action::Call));
+            (PollPhase::New, PollEvent::Begun) => {
+                self.phase = PollPhase::Open;
+                actions.extend(self.poll.voters.iter().cloned().map(PollAction::Call));
                 self.deadline = self.poll.timeout_ms.map(|ms| now.saturating_add(ms));
-                actions.extend(self.deadline.map(Action::Wait));
+                actions.extend(self.deadline.map(PollAction::Wait));
             }
-            (Phase::Open, Event::Voted(voter, ballot)) if !self.is_late(now) => {
+            (PollPhase::Open, PollEvent::Voted(voter, ballot)) if !self.is_late(now) => {
                 let answer = match self.poll.choices.contains(&ballot.choice) {
                     true => Ok(ballot),
                     false => Err(format!("`{}` is none of the choices", ballot.choice)),
                 };
                 self.answered(voter, answer);
             }
-            (Phase::Open, Event::Failed(voter, why)) => self.answered(voter, Err(why)),
-            (Phase::New | Phase::Open | Phase::Closed, _) => {}
+            (PollPhase::Open, PollEvent::Failed(voter, why)) => self.answered(voter, Err(why)),
+            (PollPhase::New | PollPhase::Open | PollPhase::Closed, _) => {}
         }
         let is_complete = self.answers.len() == self.poll.voters.len();
-        if self.phase == Phase::Open && (is_complete || self.is_late(now)) {
+        if self.phase == PollPhase::Open && (is_complete || self.is_late(now)) {
             self.close(&mut actions);
         }
         actions
@@ -210,25 +210,29 @@ impl State {
         }
     }
 
-    fn close(&mut self, actions: &mut Vec<Action>) {
-        self.phase = Phase::Closed;
+    fn close(&mut self, actions: &mut Vec<PollAction>) {
+        self.phase = PollPhase::Closed;
         let (mut ballots, mut failed) = (Vec::new(), Vec::new());
         for voter in &self.poll.voters {
             match self.answers.get(voter) {
                 Some(Ok(ballot)) => ballots.push((voter.clone(), ballot.clone())),
                 Some(Err(why)) => failed.push((voter.clone(), why.clone())),
                 None => {
-                    actions.push(Action::Cancel(voter.clone()));
+                    actions.push(PollAction::Cancel(voter.clone()));
                     failed.push((voter.clone(), "no answer in time".to_owned()));
                 }
             }
         }
-        actions.push(Action::Finish(count(&self.poll, ballots, failed)));
+        actions.push(PollAction::Finish(count(&self.poll, ballots, failed)));
     }
 }
 
 /// Counts the ballots by the rule of the poll.
-fn count(poll: &Poll, ballots: Vec<(String, Ballot)>, failed: Vec<(String, String)>) -> Outcome {
+fn count(
+    poll: &Poll,
+    ballots: Vec<(String, Ballot)>,
+    failed: Vec<(String, String)>,
+) -> PollOutcome {
     let weight = |voter: &str, ballot: &Ballot| match &poll.rule {
         Rule::Majority | Rule::Quorum(_) => millionths(1.0),
         Rule::Weighted(weights) => {
@@ -256,11 +260,11 @@ fn count(poll: &Poll, ballots: Vec<(String, Ballot)>, failed: Vec<(String, Strin
         Rule::Quorum(k) => (highest >= millionths(1.0).saturating_mul(*k as u64), true),
     };
     let decision = match best.as_slice() {
-        _ if !has_turnout => Decision::NoQuorum,
-        [one] if is_fulfilled => Decision::Decided(one.clone()),
-        [one] => Decision::None(one.clone()),
-        _ => Decision::Tie(best),
+        _ if !has_turnout => PollDecision::NoQuorum,
+        [one] if is_fulfilled => PollDecision::Decided(one.clone()),
+        [one] => PollDecision::None(one.clone()),
+        _ => PollDecision::Tie(best),
     };
     let tally = poll.choices.iter().cloned().zip(counts.into_iter().map(fraction)).collect();
-    Outcome { decision, tally, ballots, failed }
+    PollOutcome { decision, tally, ballots, failed }
 }

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use a2a_hub_coordination::auction::{Action, Event, Lot, Outcome, Price, Side, State, Tie, Why};
+use a2a_hub_coordination::auction::{
+    Auction, AuctionAction, AuctionEvent, AuctionOutcome, BidRejection, Lot, Price, Side, Tie,
+};
 use proptest::prelude::*;
 
 fn lot(bidders: usize, side: Side, price: Price, reserve: Option<u64>) -> Lot {
@@ -13,24 +15,24 @@ fn lot(bidders: usize, side: Side, price: Price, reserve: Option<u64>) -> Lot {
     Lot { bidders, side, price, reserve, tie: Tie::Listed, timeout_ms, work_ms }
 }
 
-fn bid(bidder: usize, amount: u64) -> Event {
-    Event::Bid(format!("b{bidder}"), amount)
+fn bid(bidder: usize, amount: u64) -> AuctionEvent {
+    AuctionEvent::Bid(format!("b{bidder}"), amount)
 }
 
 /// Runs an auction in which the bidders of `failing` fail at the work; all actions.
-fn run(lot: Lot, events: Vec<Event>, failing: &[String]) -> Vec<Action> {
-    let mut state = State::new(lot).unwrap();
-    let mut all = state.step(0, Event::Begun);
+fn run(lot: Lot, events: Vec<AuctionEvent>, failing: &[String]) -> Vec<AuctionAction> {
+    let mut state = Auction::new(lot).unwrap();
+    let mut all = state.step(0, AuctionEvent::Begun);
     for event in events {
         all.extend(state.step(1, event));
     }
-    all.extend(state.step(1_000, Event::Rang));
+    all.extend(state.step(1_000, AuctionEvent::Rang));
     let mut at = 0;
     while at < all.len() {
-        if let Action::Award(who, _) = &all[at] {
+        if let AuctionAction::Award(who, _) = &all[at] {
             let event = match failing.contains(who) {
-                true => Event::Failed(who.clone(), "broken".to_owned()),
-                false => Event::Done(who.clone()),
+                true => AuctionEvent::Failed(who.clone(), "broken".to_owned()),
+                false => AuctionEvent::Done(who.clone()),
             };
             let more = state.step(1_001, event);
             all.extend(more);
@@ -40,14 +42,14 @@ fn run(lot: Lot, events: Vec<Event>, failing: &[String]) -> Vec<Action> {
     all
 }
 
-fn outcome(actions: &[Action]) -> Outcome {
+fn outcome(actions: &[AuctionAction]) -> AuctionOutcome {
     let mut found = actions.iter().filter_map(|action| match action {
-        Action::Finish(outcome) => Some(outcome.clone()),
-        Action::Call(_)
-        | Action::Wait(_)
-        | Action::Award(..)
-        | Action::Reject(..)
-        | Action::Cancel(_) => None,
+        AuctionAction::Finish(outcome) => Some(outcome.clone()),
+        AuctionAction::Call(_)
+        | AuctionAction::Wait(_)
+        | AuctionAction::Award(..)
+        | AuctionAction::Reject(..)
+        | AuctionAction::Cancel(_) => None,
     });
     let outcome = found.next().unwrap();
     assert_eq!(found.next(), None, "an auction ends once");
@@ -82,13 +84,14 @@ fn next_best_gets_lot_of_failed_winner() {
     let lot = lot(4, Side::Sell, Price::First, Some(2));
     let events = vec![bid(0, 5), bid(1, 9), bid(2, 7), bid(3, 1)];
     let actions = run(lot, events, &["b1".to_owned()]);
-    let told = actions.iter().filter(|it| !matches!(it, Action::Call(_) | Action::Wait(_)));
+    let told =
+        actions.iter().filter(|it| !matches!(it, AuctionAction::Call(_) | AuctionAction::Wait(_)));
     let name = |who: &str| who.to_owned();
     let expected = [
-        Action::Reject(name("b3"), Why::Reserve),
-        Action::Award(name("b1"), 9),
-        Action::Award(name("b2"), 7),
-        Action::Reject(name("b0"), Why::Outbid),
+        AuctionAction::Reject(name("b3"), BidRejection::Reserve),
+        AuctionAction::Award(name("b1"), 9),
+        AuctionAction::Award(name("b2"), 7),
+        AuctionAction::Reject(name("b0"), BidRejection::Outbid),
     ];
     assert_eq!(told.take(4).cloned().collect::<Vec<_>>(), expected);
     let outcome = outcome(&actions);
@@ -98,42 +101,42 @@ fn next_best_gets_lot_of_failed_winner() {
 
 #[test]
 fn slow_winner_and_late_bid_lose() {
-    let mut state = State::new(lot(3, Side::Sell, Price::First, None)).unwrap();
-    state.step(0, Event::Begun);
+    let mut state = Auction::new(lot(3, Side::Sell, Price::First, None)).unwrap();
+    state.step(0, AuctionEvent::Begun);
     state.step(1, bid(0, 5));
     state.step(2, bid(1, 4));
     let name = |who: &str| who.to_owned();
     let closed = state.step(1_000, bid(2, 9));
-    let late = Action::Reject(name("b2"), Why::Late);
-    assert_eq!(closed, [late, Action::Award(name("b0"), 5), Action::Wait(6_000)]);
+    let late = AuctionAction::Reject(name("b2"), BidRejection::Late);
+    assert_eq!(closed, [late, AuctionAction::Award(name("b0"), 5), AuctionAction::Wait(6_000)]);
     assert_eq!(state.step(1_001, bid(2, 9)), [], "it is told once");
-    let slow = state.step(6_000, Event::Rang);
-    assert_eq!(slow[..2], [Action::Cancel(name("b0")), Action::Award(name("b1"), 4)]);
-    assert_eq!(state.step(6_001, Event::Done(name("b0"))), [], "it is no longer awarded");
-    state.step(6_002, Event::Failed(name("b1"), "x".to_owned()));
-    assert_eq!(state.step(6_003, Event::Done(name("b1"))), []);
+    let slow = state.step(6_000, AuctionEvent::Rang);
+    assert_eq!(slow[..2], [AuctionAction::Cancel(name("b0")), AuctionAction::Award(name("b1"), 4)]);
+    assert_eq!(state.step(6_001, AuctionEvent::Done(name("b0"))), [], "it is no longer awarded");
+    state.step(6_002, AuctionEvent::Failed(name("b1"), "x".to_owned()));
+    assert_eq!(state.step(6_003, AuctionEvent::Done(name("b1"))), []);
 }
 
 #[test]
 fn bidder_that_left_is_passed_over() {
-    let mut state = State::new(lot(3, Side::Sell, Price::Second, Some(1))).unwrap();
-    state.step(0, Event::Begun);
+    let mut state = Auction::new(lot(3, Side::Sell, Price::Second, Some(1))).unwrap();
+    state.step(0, AuctionEvent::Begun);
     for (who, amount) in [(0, 9), (1, 7), (2, 5)] {
         state.step(1, bid(who, amount));
     }
-    let left = |who: &str| Event::Failed(who.to_owned(), "gone".to_owned());
+    let left = |who: &str| AuctionEvent::Failed(who.to_owned(), "gone".to_owned());
     assert_eq!(state.step(2, left("b1")), [], "it was not awarded");
     let next = state.step(3, left("b0"));
-    assert_eq!(next, [Action::Award("b2".to_owned(), 1), Action::Wait(5_003)]);
-    let done = state.step(4, Event::Done("b2".to_owned()));
+    assert_eq!(next, [AuctionAction::Award("b2".to_owned(), 1), AuctionAction::Wait(5_003)]);
+    let done = state.step(4, AuctionEvent::Done("b2".to_owned()));
     assert_eq!(outcome(&done).winner, Some(("b2".to_owned(), 1)));
 }
 
 #[test]
 fn buyer_at_second_price_needs_reserve() {
-    let why = State::new(lot(1, Side::Buy, Price::Second, None)).map(drop).unwrap_err();
+    let why = Auction::new(lot(1, Side::Buy, Price::Second, None)).map(drop).unwrap_err();
     assert!(why.contains("sets a `reserve`"), "{why}");
-    assert!(State::new(lot(0, Side::Sell, Price::First, None)).is_err());
+    assert!(Auction::new(lot(0, Side::Sell, Price::First, None)).is_err());
 }
 
 #[test]
@@ -195,25 +198,25 @@ proptest! {
         // A second bid changes nothing.
         events.extend((0..bids.len()).filter(|who| *who != late).map(|who| bid(who, 4)));
         let mut all = run(lot.clone(), events.clone(), &failing);
-        let mut state = State::new(lot).unwrap();
-        state.step(0, Event::Begun);
+        let mut state = Auction::new(lot).unwrap();
+        state.step(0, AuctionEvent::Begun);
         for event in events {
             state.step(1, event);
         }
         all.extend(state.step(1_001, bid(late, 4)).into_iter().filter(|action| {
-            matches!(action, Action::Reject(..))
-        }).filter(|action| *action == Action::Reject(name(late), Why::Late)));
+            matches!(action, AuctionAction::Reject(..))
+        }).filter(|action| *action == AuctionAction::Reject(name(late), BidRejection::Late)));
         let (mut ends, mut holder) = (BTreeMap::<String, usize>::new(), None::<String>);
         for action in &all {
             match action {
-                Action::Award(who, _) => {
+                AuctionAction::Award(who, _) => {
                     if let Some(before) = holder.replace(who.clone()) {
                         prop_assert!(failing.contains(&before), "{} still holds it", before);
                     }
                     *ends.entry(who.clone()).or_default() += 1;
                 }
-                Action::Reject(who, _) => *ends.entry(who.clone()).or_default() += 1,
-                Action::Call(_) | Action::Wait(_) | Action::Cancel(_) | Action::Finish(_) => {}
+                AuctionAction::Reject(who, _) => *ends.entry(who.clone()).or_default() += 1,
+                AuctionAction::Call(_) | AuctionAction::Wait(_) | AuctionAction::Cancel(_) | AuctionAction::Finish(_) => {}
             }
         }
         prop_assert!((0..bids.len()).all(|who| ends.get(&name(who)) == Some(&1)), "{:?}", all);

@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use a2a_hub_coordination::blackboard::{
-    Action, Change, Control, End, Event, ItemState, Pattern, Rules, State, Why, Wish,
+    BlackboardRun, BoardAction, BoardEnd, BoardEvent, BoardRules, ChangeRefusal, Control,
+    ItemChange, ItemState, Pattern, Wish,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,34 +13,34 @@ fn kind(kind: &str) -> Pattern {
     Pattern { kinds: vec![kind.to_owned()], authors: Vec::new() }
 }
 
-fn board(agents: &[(&str, Pattern)], control: Control) -> State {
+fn board(agents: &[(&str, Pattern)], control: Control) -> BlackboardRun {
     let agents = agents.iter().map(|(name, it)| ((*name).to_owned(), it.clone())).collect();
     let goal = Some(kind("report"));
-    State::new(Rules { agents, control, goal, lease_ms: 1_000, max_wakes: 9 }).unwrap()
+    BlackboardRun::new(BoardRules { agents, control, goal, lease_ms: 1_000, max_wakes: 9 }).unwrap()
 }
 
-fn wished(who: &str, wish: Wish) -> Event {
-    Event::Wished(who.to_owned(), wish)
+fn wished(who: &str, wish: Wish) -> BoardEvent {
+    BoardEvent::Wished(who.to_owned(), wish)
 }
 
 fn post(kind: &str, needs: &[usize]) -> Wish {
     Wish::Post(kind.to_owned(), json!("todo"), needs.to_vec())
 }
 
-fn wake(who: &str, item: usize) -> Action {
-    Action::Wake(who.to_owned(), item)
+fn wake(who: &str, item: usize) -> BoardAction {
+    BoardAction::Wake(who.to_owned(), item)
 }
 
-fn applied(who: &str, item: usize, version: u64) -> Action {
-    Action::Applied(who.to_owned(), item, version)
+fn applied(who: &str, item: usize, version: u64) -> BoardAction {
+    BoardAction::Applied(who.to_owned(), item, version)
 }
 
-fn refused(who: &str, why: Why) -> Action {
-    Action::Refused(who.to_owned(), why)
+fn refused(who: &str, why: ChangeRefusal) -> BoardAction {
+    BoardAction::Refused(who.to_owned(), why)
 }
 
-fn idle(who: &str) -> Event {
-    Event::Idle(who.to_owned())
+fn idle(who: &str) -> BoardEvent {
+    BoardEvent::Idle(who.to_owned())
 }
 
 #[test]
@@ -48,20 +49,26 @@ fn items_reach_goal_in_order_of_needs() {
     assert_eq!(board.step(0, wished("client", post("fact", &[]))), [applied("client", 0, 1)]);
     board.step(0, wished("client", post("report", &[0])));
     let circle = board.step(0, wished("client", post("report", &[2])));
-    assert_eq!(circle, [refused("client", Why::Unknown)]);
-    assert_eq!(board.step(1, Event::Begun), [wake("a", 0)]);
-    assert_eq!(board.step(2, wished("client", post("x", &[]))), [refused("client", Why::Stranger)]);
-    assert_eq!(board.step(2, wished("b", Wish::Claim(1, 1))), [refused("b", Why::NotReady)]);
+    assert_eq!(circle, [refused("client", ChangeRefusal::Unknown)]);
+    assert_eq!(board.step(1, BoardEvent::Begun), [wake("a", 0)]);
+    assert_eq!(
+        board.step(2, wished("client", post("x", &[]))),
+        [refused("client", ChangeRefusal::Stranger)]
+    );
+    assert_eq!(
+        board.step(2, wished("b", Wish::Claim(1, 1))),
+        [refused("b", ChangeRefusal::NotReady)]
+    );
     let claimed = board.step(3, wished("a", Wish::Claim(0, 1)));
-    assert_eq!(claimed, [Action::Wait(1_003), applied("a", 0, 2)]);
+    assert_eq!(claimed, [BoardAction::Wait(1_003), applied("a", 0, 2)]);
     let done = board.step(4, wished("a", Wish::Finish(0, 2, json!("42"))));
     assert_eq!(done, [applied("a", 0, 3), wake("b", 1)]);
     assert_eq!(board.items()[0].body, json!("42"));
     board.step(5, wished("b", Wish::Claim(1, 1)));
     let end = board.step(6, wished("b", Wish::Finish(1, 2, Value::Null)));
-    let cancel = ["a", "b"].map(|who| Action::Cancel(who.to_owned()));
+    let cancel = ["a", "b"].map(|who| BoardAction::Cancel(who.to_owned()));
     assert_eq!(end[1..3], cancel);
-    assert_eq!(end[3], Action::Finish(End::Goal(1)));
+    assert_eq!(end[3], BoardAction::Finish(BoardEnd::Goal(1)));
     assert_eq!(board.step(7, wished("a", post("fact", &[]))), []);
 }
 
@@ -69,30 +76,30 @@ fn items_reach_goal_in_order_of_needs() {
 fn expired_lease_frees_item_and_refuses_holder() {
     let mut board = board(&[("a", Pattern::default()), ("b", Pattern::default())], Control::All);
     board.step(0, wished("client", post("fact", &[])));
-    assert_eq!(board.step(0, Event::Begun), [wake("a", 0), wake("b", 0)]);
+    assert_eq!(board.step(0, BoardEvent::Begun), [wake("a", 0), wake("b", 0)]);
     board.step(1, wished("a", Wish::Claim(0, 1)));
     assert_eq!(
         board.step(2, wished("b", Wish::Claim(0, 2))),
-        [refused("b", Why::ClaimedBy("a".into()))]
+        [refused("b", ChangeRefusal::ClaimedBy("a".into()))]
     );
     board.step(3, idle("b"));
     let renewed = board.step(500, wished("a", Wish::Claim(0, 2)));
-    assert_eq!(renewed, [Action::Wait(1_500), applied("a", 0, 3)]);
-    assert_eq!(board.step(1_500, Event::Rang), [wake("b", 0)]);
+    assert_eq!(renewed, [BoardAction::Wait(1_500), applied("a", 0, 3)]);
+    assert_eq!(board.step(1_500, BoardEvent::Rang), [wake("b", 0)]);
     let late = board.step(1_501, wished("a", Wish::Finish(0, 3, json!("old"))));
-    assert_eq!(late, [refused("a", Why::Version(4))]);
+    assert_eq!(late, [refused("a", ChangeRefusal::Version(4))]);
     assert_eq!(
         board.step(1_501, wished("a", Wish::Release(0, 4))),
-        [refused("a", Why::NotClaimed)]
+        [refused("a", ChangeRefusal::NotClaimed)]
     );
     board.step(1_502, wished("b", Wish::Claim(0, 4)));
     board.step(1_503, wished("b", Wish::Write(0, 5, json!("new"))));
     assert_eq!(
         board.step(1_504, wished("b", Wish::Write(0, 5, json!("old")))),
-        [refused("b", Why::Version(6))]
+        [refused("b", ChangeRefusal::Version(6))]
     );
     let changes: Vec<_> = board.items()[0].history.iter().map(|entry| entry.change).collect();
-    use Change::*;
+    use ItemChange::*;
     assert_eq!(changes, [Posted, Claimed, Claimed, Expired, Claimed, Written]);
 }
 
@@ -102,11 +109,11 @@ fn control_rule_chooses_next_agent() {
     let woken = |control| {
         let mut board = board(&all(), control);
         board.step(0, wished("client", post("fact", &[])));
-        let mut woken = board.step(0, Event::Begun);
+        let mut woken = board.step(0, BoardEvent::Begun);
         // The first agent passes, and posts another item.
         woken.extend(board.step(1, wished("a", post("fact", &[]))));
         woken.extend(board.step(2, idle("a")));
-        woken.retain(|action| matches!(action, Action::Wake(..)));
+        woken.retain(|action| matches!(action, BoardAction::Wake(..)));
         woken
     };
     assert_eq!(woken(Control::All), [wake("a", 0), wake("b", 0), wake("a", 1)]);
@@ -118,15 +125,15 @@ fn control_rule_chooses_next_agent() {
 fn quiet_board_ends_without_goal() {
     let mut board = board(&[("a", Pattern::default()), ("b", kind("x"))], Control::Listed);
     board.step(0, wished("client", post("fact", &[])));
-    assert_eq!(board.step(0, Event::Begun), [wake("a", 0)]);
+    assert_eq!(board.step(0, BoardEvent::Begun), [wake("a", 0)]);
     board.step(1, wished("a", Wish::Claim(0, 1)));
     assert_eq!(board.step(2, idle("a")), [], "its claim runs");
-    assert_eq!(board.step(1_001, Event::Rang), [wake("a", 0)]);
-    assert_eq!(board.step(1_002, idle("a")), [Action::Finish(End::Quiescent)]);
+    assert_eq!(board.step(1_001, BoardEvent::Rang), [wake("a", 0)]);
+    assert_eq!(board.step(1_002, idle("a")), [BoardAction::Finish(BoardEnd::Quiescent)]);
     // An item that goes round is offered a limited number of times.
     let mut board = self::board(&[("a", Pattern::default())], Control::All);
     board.step(0, wished("client", post("fact", &[])));
-    let mut actions = board.step(0, Event::Begun);
+    let mut actions = board.step(0, BoardEvent::Begun);
     for _ in 0..9 {
         let version = board.items()[0].version;
         board.step(1, wished("a", Wish::Claim(0, version)));
@@ -134,20 +141,26 @@ fn quiet_board_ends_without_goal() {
         actions.extend(board.step(1, idle("a")));
     }
     assert_eq!(actions.iter().filter(|it| **it == wake("a", 0)).count(), 9);
-    assert_eq!(actions.last(), Some(&Action::Finish(End::Quiescent)));
+    assert_eq!(actions.last(), Some(&BoardAction::Finish(BoardEnd::Quiescent)));
 }
 
 #[test]
 fn leaving_agent_releases_its_items() {
     let mut board = board(&[("a", Pattern::default()), ("b", Pattern::default())], Control::Listed);
     board.step(0, wished("client", post("fact", &[])));
-    board.step(0, Event::Begun);
+    board.step(0, BoardEvent::Begun);
     board.step(1, wished("a", Wish::Claim(0, 1)));
-    assert_eq!(board.step(2, Event::Departed("a".to_owned())), [wake("b", 0)]);
-    assert_eq!(board.step(3, wished("a", Wish::Claim(0, 3))), [refused("a", Why::Stranger)]);
+    assert_eq!(board.step(2, BoardEvent::Departed("a".to_owned())), [wake("b", 0)]);
+    assert_eq!(
+        board.step(3, wished("a", Wish::Claim(0, 3))),
+        [refused("a", ChangeRefusal::Stranger)]
+    );
     let large = json!("x".repeat(70_000));
-    assert_eq!(board.step(3, wished("b", Wish::Write(0, 3, large))), [refused("b", Why::Full)]);
-    let why = State::new(Rules {
+    assert_eq!(
+        board.step(3, wished("b", Wish::Write(0, 3, large))),
+        [refused("b", ChangeRefusal::Full)]
+    );
+    let why = BlackboardRun::new(BoardRules {
         agents: Vec::new(),
         control: Control::All,
         goal: None,
@@ -172,7 +185,7 @@ proptest! {
         for needs in [vec![], vec![0], vec![]] {
             board.step(0, wished("client", post("fact", &needs)));
         }
-        board.step(0, Event::Begun);
+        board.step(0, BoardEvent::Begun);
         let mut now = 0;
         // Holder and end of its lease of each item, by the answers of the board alone.
         let mut held: [Option<(&str, u64)>; 3] = [None; 3];
@@ -187,7 +200,7 @@ proptest! {
                 4 => Wish::Write(item, version, json!(now)),
                 5 => Wish::Finish(item, version, json!(now)),
                 _ => {
-                    let event = if what == 6 { idle(agent) } else { Event::Rang };
+                    let event = if what == 6 { idle(agent) } else { BoardEvent::Rang };
                     board.step(now, event);
                     continue;
                 }
@@ -195,7 +208,7 @@ proptest! {
             let actions = board.step(now, wished(agent, wish.clone()));
             let before = held[item].filter(|(_, until)| now < *until);
             held[item] = before;
-            if let Some(Action::Applied(_, _, new)) = actions.iter().find(|it| matches!(it, Action::Applied(..))) {
+            if let Some(BoardAction::Applied(_, _, new)) = actions.iter().find(|it| matches!(it, BoardAction::Applied(..))) {
                 prop_assert!(before.is_none_or(|(holder, _)| holder == agent), "{before:?}, {wish:?}");
                 prop_assert!(*new > versions[item]);
                 versions[item] = *new;

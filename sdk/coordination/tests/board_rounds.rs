@@ -5,17 +5,18 @@
 use std::collections::BTreeMap;
 
 use a2a_hub_coordination::blackboard::{
-    Change, Item, ItemState, Why,
+    ChangeRefusal, Item, ItemChange, ItemState,
     rounds::{
-        Action, Contribution, Control, End, Event, NewItem, Outcome, Refusal, Refused, Rules, State,
+        Contribution, ContributionRefusal, NewItem, RefusedContribution, RoundsAction, RoundsEnd,
+        RoundsEvent, RoundsOutcome, RoundsRules, RoundsState, TurnOrder,
     },
 };
 use proptest::prelude::*;
 
 const AGENTS: [&str; 3] = ["a", "b", "c"];
 
-fn rules(control: Control) -> Rules {
-    Rules {
+fn rules(control: TurnOrder) -> RoundsRules {
+    RoundsRules {
         agents: AGENTS.map(str::to_owned).to_vec(),
         control,
         lease: 1,
@@ -45,33 +46,35 @@ fn finish(id: &str, version: u64) -> Contribution {
 
 /// Board with the calls that are open.
 struct Run {
-    state: State,
+    state: RoundsState,
     round: u32,
     /// Called agents, each with what was refused of its last answer.
-    calls: Vec<(String, Vec<Refusal>)>,
-    outcome: Option<Outcome>,
+    calls: Vec<(String, Vec<RefusedContribution>)>,
+    outcome: Option<RoundsOutcome>,
 }
 
 impl Run {
-    fn begin(rules: Rules, items: &[NewItem]) -> Self {
-        let mut state = State::new(rules).unwrap();
+    fn begin(rules: RoundsRules, items: &[NewItem]) -> Self {
+        let mut state = RoundsState::new(rules).unwrap();
         for item in items {
             state.post("client", item.clone()).unwrap();
         }
         let mut run = Self { state, round: 0, calls: Vec::new(), outcome: None };
-        run.step(Event::Begun);
+        run.step(RoundsEvent::Begun);
         run
     }
 
-    fn step(&mut self, event: Event) {
+    fn step(&mut self, event: RoundsEvent) {
         for action in self.state.step(0, event) {
             match action {
-                Action::Call(who, round, refusals) => {
+                RoundsAction::Call(who, round, refusals) => {
                     self.round = round;
                     self.calls.push((who, refusals));
                 }
-                Action::Finish(outcome) => self.outcome = Some(outcome),
-                Action::Wait(_) | Action::Cancel(..) => panic!("the board has no time limit"),
+                RoundsAction::Finish(outcome) => self.outcome = Some(outcome),
+                RoundsAction::Wait(_) | RoundsAction::Cancel(..) => {
+                    panic!("the board has no time limit")
+                }
             }
         }
     }
@@ -79,12 +82,12 @@ impl Run {
     fn give(&mut self, who: &str, list: Vec<Contribution>) {
         let at = self.calls.iter().position(|(name, _)| name == who);
         self.calls.remove(at.unwrap_or_else(|| panic!("{who} is not called")));
-        self.step(Event::Contributed(who.to_owned(), self.round, list));
+        self.step(RoundsEvent::Contributed(who.to_owned(), self.round, list));
     }
 
     fn fail(&mut self, who: &str) {
         self.calls.retain(|(name, _)| name != who);
-        self.step(Event::Failed(who.to_owned(), self.round, "no tokens".to_owned()));
+        self.step(RoundsEvent::Failed(who.to_owned(), self.round, "no tokens".to_owned()));
     }
 
     /// Gives nothing for all other agents of the round.
@@ -100,7 +103,7 @@ impl Run {
         self.calls.iter().map(|(who, _)| who.as_str()).collect()
     }
 
-    fn refusals(&self, who: &str) -> Vec<Refused> {
+    fn refusals(&self, who: &str) -> Vec<ContributionRefusal> {
         let call = self.calls.iter().find(|(name, _)| name == who).unwrap();
         call.1.iter().map(|refusal| refusal.why.clone()).collect()
     }
@@ -109,14 +112,14 @@ impl Run {
         self.state.items().find(|(name, _)| *name == id).unwrap().1
     }
 
-    fn end(&self) -> Option<End> {
+    fn end(&self) -> Option<RoundsEnd> {
         self.outcome.as_ref().map(|outcome| outcome.end)
     }
 }
 
 #[test]
 fn agents_finish_all_items_of_board() {
-    let mut run = Run::begin(rules(Control::All), &[item("plan", &[]), item("build", &["plan"])]);
+    let mut run = Run::begin(rules(TurnOrder::All), &[item("plan", &[]), item("build", &["plan"])]);
     assert_eq!(run.called(), AGENTS);
     run.give("c", vec![claim("build", 1)]);
     run.give("a", vec![claim("plan", 1), finish("plan", 1), add("test", &["build"])]);
@@ -124,46 +127,60 @@ fn agents_finish_all_items_of_board() {
     run.give("b", vec![claim("plan", 1)]);
     // The first of round 1 is `a`: the others come after it.
     assert_eq!(run.item("plan").body["result"], "plan is done");
-    assert_eq!(run.refusals("b"), [Refused::Rule(Why::Done)]);
+    assert_eq!(run.refusals("b"), [ContributionRefusal::Rule(ChangeRefusal::Done)]);
     assert_eq!(run.refusals("c"), [], "what it needs was done before it");
     assert_eq!(run.item("build").state, ItemState::Claimed("c".to_owned(), 3));
     run.give("c", vec![finish("build", 2)]);
     run.give("b", vec![claim("test", 1)]);
     run.give("a", Vec::new());
-    assert_eq!(run.refusals("b"), [Refused::Rule(Why::NotReady)], "b is first in round 2");
+    assert_eq!(
+        run.refusals("b"),
+        [ContributionRefusal::Rule(ChangeRefusal::NotReady)],
+        "b is first in round 2"
+    );
     run.give("b", vec![claim("test", 1), finish("test", 1)]);
     run.rest();
     let outcome = run.outcome.as_ref().unwrap();
-    assert_eq!((outcome.end, outcome.rounds, outcome.refused.len()), (End::Goal, 3, 2));
+    assert_eq!((outcome.end, outcome.rounds, outcome.refused.len()), (RoundsEnd::Goal, 3, 2));
     let changes: Vec<_> = run.item("build").history.iter().map(|it| (it.at, it.change)).collect();
-    assert_eq!(changes, [(0, Change::Posted), (1, Change::Claimed), (2, Change::Done)]);
+    assert_eq!(changes, [(0, ItemChange::Posted), (1, ItemChange::Claimed), (2, ItemChange::Done)]);
 }
 
 #[test]
 fn stale_or_held_item_is_refused() {
-    let mut run = Run::begin(rules(Control::All), &[item("x", &[])]);
+    let mut run = Run::begin(rules(TurnOrder::All), &[item("x", &[])]);
     run.give("a", vec![claim("x", 1)]);
     run.give("b", vec![claim("x", 1), add("x", &[]), add("y y", &[]), add("z", &["w"])]);
     run.rest();
-    let missing = Refused::Missing("w".to_owned());
-    let held = Refused::Rule(Why::ClaimedBy("a".to_owned()));
-    assert_eq!(run.refusals("b"), [held, Refused::Taken, Refused::Name, missing]);
+    let missing = ContributionRefusal::Missing("w".to_owned());
+    let held = ContributionRefusal::Rule(ChangeRefusal::ClaimedBy("a".to_owned()));
+    assert_eq!(
+        run.refusals("b"),
+        [held, ContributionRefusal::Taken, ContributionRefusal::Name, missing]
+    );
     run.give("a", vec![finish("x", 1), Contribution::Release("x".to_owned(), 2)]);
     run.give("b", vec![add("n", &["n"]), claim("nowhere", 1)]);
     run.rest();
-    assert_eq!(run.refusals("a"), [Refused::Rule(Why::Version(2))], "it names an old version");
-    assert_eq!(run.refusals("b"), [Refused::Needs, Refused::Missing("nowhere".to_owned())]);
+    assert_eq!(
+        run.refusals("a"),
+        [ContributionRefusal::Rule(ChangeRefusal::Version(2))],
+        "it names an old version"
+    );
+    assert_eq!(
+        run.refusals("b"),
+        [ContributionRefusal::Needs, ContributionRefusal::Missing("nowhere".to_owned())]
+    );
     assert_eq!(run.item("x").state, ItemState::Open);
     let many = (0..40).map(|_| claim("nowhere", 1)).collect();
     run.give("a", many);
     run.rest();
     let refusals = run.refusals("a");
-    assert_eq!((refusals.len(), refusals.last()), (33, Some(&Refused::LimitReached)));
+    assert_eq!((refusals.len(), refusals.last()), (33, Some(&ContributionRefusal::LimitReached)));
 }
 
 #[test]
 fn turns_show_changes_of_those_before() {
-    let mut run = Run::begin(rules(Control::Turns), &[]);
+    let mut run = Run::begin(rules(TurnOrder::Turns), &[]);
     assert_eq!(run.called(), ["a"]);
     run.give("a", vec![add("x", &[])]);
     assert_eq!((run.called(), run.round), (vec!["b"], 1));
@@ -172,12 +189,12 @@ fn turns_show_changes_of_those_before() {
     assert_eq!((run.called(), run.round), (vec!["a"], 2));
     run.give("a", Vec::new());
     run.give("b", vec![finish("x", 2)]);
-    assert_eq!(run.end(), Some(End::Goal), "c is not asked any more");
+    assert_eq!(run.end(), Some(RoundsEnd::Goal), "c is not asked any more");
 }
 
 #[test]
 fn lease_frees_item_of_silent_agent() {
-    let mut run = Run::begin(rules(Control::All), &[item("x", &[])]);
+    let mut run = Run::begin(rules(TurnOrder::All), &[item("x", &[])]);
     run.give("a", vec![claim("x", 1)]);
     run.rest();
     assert_eq!(run.round, 2);
@@ -188,14 +205,14 @@ fn lease_frees_item_of_silent_agent() {
     run.give("a", vec![finish("x", 2)]);
     run.give("b", vec![claim("x", 3), finish("x", 3)]);
     run.rest();
-    assert_eq!(run.end(), Some(End::Goal));
+    assert_eq!(run.end(), Some(RoundsEnd::Goal));
     let by: Vec<_> = run.item("x").history.iter().map(|it| it.by.as_str()).collect();
     assert_eq!(by, ["client", "a", "a", "b", "b"]);
 }
 
 #[test]
 fn failing_agent_leaves_after_second_failure() {
-    let mut run = Run::begin(Rules { lease: 5, ..rules(Control::All) }, &[item("x", &[])]);
+    let mut run = Run::begin(RoundsRules { lease: 5, ..rules(TurnOrder::All) }, &[item("x", &[])]);
     run.give("a", vec![claim("x", 1)]);
     run.rest();
     run.fail("a");
@@ -208,65 +225,79 @@ fn failing_agent_leaves_after_second_failure() {
     assert_eq!(run.called(), ["b", "c"]);
     assert_eq!(run.item("x").state, ItemState::Open);
     run.rest();
-    assert_eq!(run.end(), Some(End::Quiescent));
+    assert_eq!(run.end(), Some(RoundsEnd::Quiescent));
     assert_eq!(run.outcome.unwrap().departed, [("a".to_owned(), "no tokens".to_owned())]);
 }
 
 #[test]
 fn board_ends_at_its_limits() {
-    let mut run = Run::begin(Rules { max_rounds: 2, ..rules(Control::All) }, &[]);
+    let mut run = Run::begin(RoundsRules { max_rounds: 2, ..rules(TurnOrder::All) }, &[]);
     for _ in 0..2 {
         let ids = ["q", "w", "e", "r", "t", "u"].map(|id| add(&format!("{id}{}", run.round), &[]));
         run.give("a", ids.to_vec());
         run.rest();
     }
-    assert_eq!((run.end(), run.state.items().count()), (Some(End::Capped), 5));
-    let full = Refused::Rule(Why::Full);
+    assert_eq!((run.end(), run.state.items().count()), (Some(RoundsEnd::Capped), 5));
+    let full = ContributionRefusal::Rule(ChangeRefusal::Full);
     assert!(run.outcome.unwrap().refused.iter().all(|(_, _, it)| it.why == full));
-    let mut run = Run::begin(rules(Control::Turns), &[]);
+    let mut run = Run::begin(rules(TurnOrder::Turns), &[]);
     for who in ["a", "b", "c", "a", "b", "c"] {
         run.fail(who);
     }
-    assert_eq!(run.end(), Some(End::NoAgents));
-    let mut state = State::new(Rules { max_bytes: 10, ..rules(Control::All) }).unwrap();
-    assert_eq!(state.post("client", item("long", &[])), Err(Refused::Rule(Why::Full)));
+    assert_eq!(run.end(), Some(RoundsEnd::NoAgents));
+    let mut state =
+        RoundsState::new(RoundsRules { max_bytes: 10, ..rules(TurnOrder::All) }).unwrap();
+    assert_eq!(
+        state.post("client", item("long", &[])),
+        Err(ContributionRefusal::Rule(ChangeRefusal::Full))
+    );
     for agents in [vec![], vec!["a".to_owned(), "a".to_owned()]] {
-        assert!(State::new(Rules { agents, ..rules(Control::All) }).is_err());
+        assert!(RoundsState::new(RoundsRules { agents, ..rules(TurnOrder::All) }).is_err());
     }
 }
 
 #[test]
 fn slow_agents_miss_their_round() {
-    let mut state = State::new(Rules { timeout_ms: Some(10), ..rules(Control::All) }).unwrap();
-    assert!(state.step(0, Event::Begun).contains(&Action::Wait(10)));
-    state.step(1, Event::Contributed("a".to_owned(), 1, vec![add("x", &[])]));
-    assert_eq!(state.step(9, Event::Rang), []);
-    let actions = state.step(10, Event::Rang);
-    let cancel = ["b", "c"].map(|who| Action::Cancel(who.to_owned(), 1));
+    let mut state =
+        RoundsState::new(RoundsRules { timeout_ms: Some(10), ..rules(TurnOrder::All) }).unwrap();
+    assert!(state.step(0, RoundsEvent::Begun).contains(&RoundsAction::Wait(10)));
+    state.step(1, RoundsEvent::Contributed("a".to_owned(), 1, vec![add("x", &[])]));
+    assert_eq!(state.step(9, RoundsEvent::Rang), []);
+    let actions = state.step(10, RoundsEvent::Rang);
+    let cancel = ["b", "c"].map(|who| RoundsAction::Cancel(who.to_owned(), 1));
     assert_eq!(actions[..2], cancel);
-    assert!(actions.contains(&Action::Call("b".to_owned(), 2, Vec::new())));
-    let late = Event::Contributed("b".to_owned(), 1, vec![add("y", &[])]);
+    assert!(actions.contains(&RoundsAction::Call("b".to_owned(), 2, Vec::new())));
+    let late = RoundsEvent::Contributed("b".to_owned(), 1, vec![add("y", &[])]);
     assert_eq!(state.step(11, late), [], "an answer of an old round is refused");
     assert_eq!(state.items().count(), 1);
 }
 
 #[test]
 fn early_claim_counts_before_answers() {
-    let mut run = Run::begin(rules(Control::All), &[item("x", &[]), item("y", &["x"])]);
-    let stranger = Err(Refused::Rule(Why::Stranger));
+    let mut run = Run::begin(rules(TurnOrder::All), &[item("x", &[]), item("y", &["x"])]);
+    let stranger = Err(ContributionRefusal::Rule(ChangeRefusal::Stranger));
     assert_eq!(run.state.change("client", claim("x", 1)), stranger, "it has no turn");
     run.give("a", vec![claim("x", 1), finish("x", 1)]);
     assert_eq!(run.state.change("a", claim("x", 1)), stranger, "its turn is over");
     assert_eq!(run.state.change("c", claim("x", 1)), Ok(0));
-    let held = Err(Refused::Rule(Why::ClaimedBy("c".to_owned())));
+    let held = Err(ContributionRefusal::Rule(ChangeRefusal::ClaimedBy("c".to_owned())));
     assert_eq!(run.state.change("b", claim("x", 1)), held, "the second claim is late");
-    assert_eq!(run.state.change("b", claim("y", 1)), Err(Refused::Rule(Why::NotReady)));
+    assert_eq!(
+        run.state.change("b", claim("y", 1)),
+        Err(ContributionRefusal::Rule(ChangeRefusal::NotReady))
+    );
     assert_eq!(run.state.change("b", add("z", &[])), Ok(2));
     assert_eq!(run.state.change("c", finish("x", 2)), Ok(0));
     // The version that `b` saw is that of its addition, and the one that it saw of `y` still is.
     run.give("b", vec![claim("y", 1), finish("y", 1), claim("z", 1)]);
     run.give("c", Vec::new());
-    assert_eq!(run.refusals("a"), [Refused::Rule(Why::Done), Refused::Rule(Why::Done)]);
+    assert_eq!(
+        run.refusals("a"),
+        [
+            ContributionRefusal::Rule(ChangeRefusal::Done),
+            ContributionRefusal::Rule(ChangeRefusal::Done)
+        ]
+    );
     assert_eq!(run.refusals("b"), []);
     assert_eq!(run.item("z").state, ItemState::Claimed("b".to_owned(), 3));
     let by: Vec<_> = run.item("x").history.iter().map(|it| it.by.as_str()).collect();
@@ -275,12 +306,15 @@ fn early_claim_counts_before_answers() {
 
 #[test]
 fn early_changes_of_turn_are_bounded() {
-    let mut run = Run::begin(rules(Control::All), &[item("x", &[])]);
+    let mut run = Run::begin(rules(TurnOrder::All), &[item("x", &[])]);
     assert_eq!(run.state.change("a", claim("x", 1)), Ok(0));
     for _ in 1..32 {
-        assert_eq!(run.state.change("a", claim("x", 9)), Err(Refused::Rule(Why::Version(2))));
+        assert_eq!(
+            run.state.change("a", claim("x", 9)),
+            Err(ContributionRefusal::Rule(ChangeRefusal::Version(2)))
+        );
     }
-    assert_eq!(run.state.change("a", finish("x", 2)), Err(Refused::LimitReached));
+    assert_eq!(run.state.change("a", finish("x", 2)), Err(ContributionRefusal::LimitReached));
     assert_eq!(run.state.change("b", add("y", &[])), Ok(1), "each agent has its own limit");
     run.rest();
     assert_eq!(run.end(), None, "changes before the answers are contributions");
@@ -292,7 +326,7 @@ fn early_changes_of_turn_are_bounded() {
 /// Answer of an agent: a failure, or contributions to items by number, with a shift of the version.
 type Sketch = Option<Vec<(u8, u8, u64)>>;
 
-fn contributions(state: &State, sketch: &[(u8, u8, u64)]) -> Vec<Contribution> {
+fn contributions(state: &RoundsState, sketch: &[(u8, u8, u64)]) -> Vec<Contribution> {
     let one = |&(what, which, old): &(u8, u8, u64)| {
         let id = format!("i{which}");
         let version = state.items().find(|(name, _)| *name == id).map_or(1, |(_, it)| it.version);
@@ -339,8 +373,8 @@ proptest! {
     /// The order in which the answers of a round arrive decides nothing.
     #[test]
     fn order_of_arrival_decides_nothing(rounds in prop::collection::vec(round(), 1..12)) {
-        let mut run = Run::begin(rules(Control::All), &[item("i0", &[])]);
-        let mut other = Run::begin(rules(Control::All), &[item("i0", &[])]);
+        let mut run = Run::begin(rules(TurnOrder::All), &[item("i0", &[])]);
+        let mut other = Run::begin(rules(TurnOrder::All), &[item("i0", &[])]);
         for (sketches, order) in rounds {
             if run.outcome.is_some() {
                 break;
@@ -356,8 +390,8 @@ proptest! {
     fn early_changes_replay_before_answers(
         rounds in prop::collection::vec((round(), prop::collection::vec((0..3_usize, 0..7_u8, 0..6_u8, 0..2_u64), 0..8)), 1..12),
     ) {
-        let mut run = Run::begin(rules(Control::All), &[item("i0", &[])]);
-        let mut replayed = Run::begin(rules(Control::All), &[item("i0", &[])]);
+        let mut run = Run::begin(rules(TurnOrder::All), &[item("i0", &[])]);
+        let mut replayed = Run::begin(rules(TurnOrder::All), &[item("i0", &[])]);
         for ((sketches, order), early) in rounds {
             if run.outcome.is_some() {
                 break;
@@ -408,7 +442,7 @@ proptest! {
         rounds in prop::collection::vec(round(), 1..12),
         turns in any::<bool>(),
     ) {
-        let control = if turns { Control::Turns } else { Control::All };
+        let control = if turns { TurnOrder::Turns } else { TurnOrder::All };
         let mut run = Run::begin(rules(control), &[item("i0", &[])]);
         for (sketches, order) in rounds {
             if run.outcome.is_some() {
@@ -423,21 +457,21 @@ proptest! {
                 for (at, entry) in item.history.iter().enumerate() {
                     let by = Some(entry.by.as_str());
                     match entry.change {
-                        Change::Posted => prop_assert_eq!(at, 0),
-                        Change::Claimed => {
+                        ItemChange::Posted => prop_assert_eq!(at, 0),
+                        ItemChange::Claimed => {
                             prop_assert!(holder.is_none() || holder == by, "{:?}", item.history);
                             holder = by;
                         }
-                        Change::Released | Change::Expired => {
+                        ItemChange::Released | ItemChange::Expired => {
                             prop_assert_eq!(holder, by);
                             holder = None;
                         }
-                        Change::Done => {
+                        ItemChange::Done => {
                             prop_assert_eq!(holder, by);
                             prop_assert_eq!(at + 1, item.history.len());
                             done_at.insert(index, entry.at);
                         }
-                        Change::Written => prop_assert!(false),
+                        ItemChange::Written => prop_assert!(false),
                     }
                 }
                 match &item.state {
@@ -458,20 +492,20 @@ proptest! {
     /// The same events give the same state, whatever prefix of them was replayed before.
     #[test]
     fn prefix_of_events_replays_to_state(rounds in prop::collection::vec(round(), 1..6)) {
-        let mut run = Run::begin(rules(Control::All), &[]);
-        let mut events: Vec<Event> = Vec::new();
+        let mut run = Run::begin(rules(TurnOrder::All), &[]);
+        let mut events: Vec<RoundsEvent> = Vec::new();
         for (sketches, order) in rounds {
             let before = run.state.clone();
             for at in order {
                 let (who, round) = (AGENTS[at].to_owned(), run.round);
                 let event = match &sketches[at] {
-                    None => Event::Failed(who, round, "no tokens".to_owned()),
-                    Some(sketch) => Event::Contributed(who, round, contributions(&before, sketch)),
+                    None => RoundsEvent::Failed(who, round, "no tokens".to_owned()),
+                    Some(sketch) => RoundsEvent::Contributed(who, round, contributions(&before, sketch)),
                 };
                 run.calls.retain(|(name, _)| name != AGENTS[at]);
                 run.step(event.clone());
                 events.push(event);
-                let mut replayed = Run::begin(rules(Control::All), &[]);
+                let mut replayed = Run::begin(rules(TurnOrder::All), &[]);
                 for event in &events {
                     replayed.step(event.clone());
                 }

@@ -4,7 +4,7 @@
 
 mod voters;
 
-use a2a_hub_coordination::flow::{BoardChange, End, Event, Id};
+use a2a_hub_coordination::flow::{BoardChange, ChildEnd, FlowEvent, Id};
 use serde_json::{Value, json};
 use voters::Run;
 
@@ -28,7 +28,7 @@ impl Run {
     /// Answer to a change by this child.
     fn change(&mut self, id: Id, name: &str, contribution: Value) -> Value {
         let change = BoardChange { id: name.to_owned(), contribution };
-        self.step(Event::Changed(id, change));
+        self.step(FlowEvent::Changed(id, change));
         let mut answers = self.state.take_board_answers();
         assert_eq!(answers.len(), 1, "{answers:?}");
         answers.remove(0)
@@ -36,7 +36,7 @@ impl Run {
 
     fn give(&mut self, agent: &str, contributions: &Value) {
         let text = json!({ "contributions": contributions }).to_string();
-        self.end(agent, End { completed: true, text, ..End::default() });
+        self.end(agent, ChildEnd { completed: true, text, ..ChildEnd::default() });
     }
 
     /// Items of the latest report of the board.
@@ -101,7 +101,7 @@ fn child_without_turn_is_refused() {
     assert_eq!(late["refused"], "your turn at the blackboard is over");
     let nowhere = run.change(Id { step: 9, ..a }, "m3", claim("plan", 1));
     assert!(nowhere["refused"].is_string(), "{nowhere}");
-    run.end("c", End { completed: true, ..End::default() });
+    run.end("c", ChildEnd { completed: true, ..ChildEnd::default() });
     let over = run.change(c, "m4", claim("plan", 1));
     assert!(over["refused"].is_string(), "{over}");
 }
@@ -117,7 +117,10 @@ fn flood_of_changes_is_refused() {
     assert!(refused["refused"].as_str().unwrap().starts_with("at most 32 changes by tools"));
     let b = run.id_of("b");
     assert_eq!(run.change(b, "b1", claim("plan", 1))["item"]["by"], "b");
-    run.step(Event::Changed(b, BoardChange { id: "b1".to_owned(), contribution: claim("api", 1) }));
+    run.step(FlowEvent::Changed(
+        b,
+        BoardChange { id: "b1".to_owned(), contribution: claim("api", 1) },
+    ));
     assert_eq!(run.state.take_board_answers(), Vec::<Value>::new(), "a change is made once");
     for odd in [json!(null), json!([]), json!({ "do": 5 }), json!({ "do": "add", "id": {} })] {
         let id = format!("odd {odd}");
@@ -130,11 +133,11 @@ fn flood_of_changes_is_refused() {
 #[test]
 fn replay_with_changes_equals_course() {
     let change = |id: Id, name: &str, contribution: Value| {
-        Event::Changed(id, BoardChange { id: name.to_owned(), contribution })
+        FlowEvent::Changed(id, BoardChange { id: name.to_owned(), contribution })
     };
     let answered = |id: Id, contributions: Value| {
         let text = json!({ "contributions": contributions }).to_string();
-        Event::Ended(id, End { completed: true, text, ..End::default() })
+        FlowEvent::Ended(id, ChildEnd { completed: true, text, ..ChildEnd::default() })
     };
     let begun = Run::begin(BOARD, json!({}));
     let [a, b, c] = ["a", "b", "c"].map(|agent| begun.id_of(agent));
@@ -142,7 +145,7 @@ fn replay_with_changes_equals_course() {
     let finish =
         |id: &str, text: &str| json!({ "do": "finish", "id": id, "version": 2, "text": text });
     let events = [
-        Event::Ended(c, End { completed: true, ..End::default() }),
+        FlowEvent::Ended(c, ChildEnd { completed: true, ..ChildEnd::default() }),
         change(a, "1", claim("plan", 1)),
         answered(b, json!([claim("plan", 1), claim("api", 1)])),
         change(a, "2", claim("api", 1)),
@@ -152,7 +155,7 @@ fn replay_with_changes_equals_course() {
         answered(next(b), json!([])),
         answered(next(a), json!([])),
     ];
-    let run = |events: &[Event]| {
+    let run = |events: &[FlowEvent]| {
         let mut run = Run::begin(BOARD, json!({}));
         events.iter().for_each(|event| run.step(event.clone()));
         let (answers, boards) = (run.state.take_board_answers(), run.state.take_boards());

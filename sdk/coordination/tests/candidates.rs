@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use a2a_hub_coordination::flow::{
-    Action, ChildWorktree, Definition, End, Event, Finish, Id, State, WorktreeChanges,
+    ChildChanges, ChildEnd, ChildWorktree, Definition, Finish, FlowAction, FlowEvent, FlowState, Id,
 };
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pick = { from = "try", judges = ["judge"], tie = "ask" }
 
 /// Run of a flow, with the calls and questions that are open.
 struct Run {
-    state: State,
+    state: FlowState,
     calls: Vec<(Id, String, String, Option<ChildWorktree>)>,
     questions: Vec<(Id, String)>,
     finish: Option<Finish>,
@@ -44,32 +44,32 @@ struct Run {
 
 fn begin(text: &str) -> Run {
     let definition = Definition::parse(text).unwrap_or_else(|why| panic!("{why:#?}"));
-    let state = State::new(definition, json!({ "task": "sort" }), "task-1");
+    let state = FlowState::new(definition, json!({ "task": "sort" }), "task-1");
     let mut run = Run { state, calls: Vec::new(), questions: Vec::new(), finish: None };
-    run.step(Event::Begun);
+    run.step(FlowEvent::Begun);
     run
 }
 
 impl Run {
-    fn step(&mut self, event: Event) {
+    fn step(&mut self, event: FlowEvent) {
         for action in self.state.step(event) {
             match action {
-                Action::Call { id, agent, text, worktree, .. } => {
+                FlowAction::Call { id, agent, text, worktree, .. } => {
                     self.calls.push((id, agent, text, worktree));
                 }
-                Action::Ask { id, text } => self.questions.push((id, text)),
-                Action::Cancel(id) => self.calls.retain(|(other, ..)| *other != id),
-                Action::Finish(finish) => self.finish = Some(finish),
-                Action::Wait { .. } | Action::Say(_) | Action::Send { .. } => {}
+                FlowAction::Ask { id, text } => self.questions.push((id, text)),
+                FlowAction::Cancel(id) => self.calls.retain(|(other, ..)| *other != id),
+                FlowAction::Finish(finish) => self.finish = Some(finish),
+                FlowAction::Wait { .. } | FlowAction::Say(_) | FlowAction::Send { .. } => {}
             }
         }
     }
 
     /// Ends the open call of this item.
-    fn end(&mut self, item: usize, end: End) -> Id {
+    fn end(&mut self, item: usize, end: ChildEnd) -> Id {
         let at = self.calls.iter().position(|(id, ..)| id.item == item);
         let (id, ..) = self.calls.remove(at.unwrap_or_else(|| panic!("{item}: {:?}", self.calls)));
-        self.step(Event::Ended(id, end));
+        self.step(FlowEvent::Ended(id, end));
         id
     }
 
@@ -85,21 +85,21 @@ impl Run {
     }
 }
 
-fn changed(lines: u64) -> End {
-    let changes = WorktreeChanges { files: 1, insertions: lines, deletions: 0, diff: "+".into() };
-    End { worktree: Some(changes), ..done(&format!("{lines} lines")) }
+fn changed(lines: u64) -> ChildEnd {
+    let changes = ChildChanges { files: 1, insertions: lines, deletions: 0, diff: "+".into() };
+    ChildEnd { worktree: Some(changes), ..done(&format!("{lines} lines")) }
 }
 
-fn done(text: &str) -> End {
-    End { completed: true, text: text.to_owned(), ..End::default() }
+fn done(text: &str) -> ChildEnd {
+    ChildEnd { completed: true, text: text.to_owned(), ..ChildEnd::default() }
 }
 
-fn exit(code: i32) -> End {
-    End { data: Some(json!({ "exit": code })), ..done("") }
+fn exit(code: i32) -> ChildEnd {
+    ChildEnd { data: Some(json!({ "exit": code })), ..done("") }
 }
 
-fn failed(text: &str) -> End {
-    End { text: text.to_owned(), reason: "agent_error".to_owned(), ..End::default() }
+fn failed(text: &str) -> ChildEnd {
+    ChildEnd { text: text.to_owned(), reason: "agent_error".to_owned(), ..ChildEnd::default() }
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn smallest_change_that_passes_is_picked() {
     assert!(second.contains('b') && second.contains('1'), "{second}");
     assert!(run.calls.iter().all(|(.., worktree)| *worktree == Some(ChildWorktree::New)));
     run.end(0, changed(3));
-    let second = run.end(1, End { cost_usd: Some(0.25), ..changed(9) });
+    let second = run.end(1, ChildEnd { cost_usd: Some(0.25), ..changed(9) });
     let third = run.end(2, changed(20));
     let places: Vec<_> = run.calls.iter().map(|(.., worktree)| *worktree).collect();
     assert!(places.contains(&Some(ChildWorktree::Of(second))), "{places:?}");
     assert!(places.contains(&Some(ChildWorktree::Of(third))), "{places:?}");
-    run.end(0, End { text: "1 of 9\n`x` failed\n\n".into(), ..exit(101) });
+    run.end(0, ChildEnd { text: "1 of 9\n`x` failed\n\n".into(), ..exit(101) });
     run.end(1, exit(0));
     run.end(2, exit(0));
     let finish = run.finish();
@@ -169,10 +169,10 @@ fn client_decides_tie_by_number() {
     run.pass_all();
     let (id, text) = run.questions.pop().unwrap();
     assert!(text.contains("1 a (+4 -0) / 2 b (+4 -0)") && !text.contains("3 b"), "{text}");
-    run.step(Event::Answered(id, "3".to_owned()));
+    run.step(FlowEvent::Answered(id, "3".to_owned()));
     let (id, _) = run.questions.pop().unwrap();
     assert!(run.finish.is_none(), "the third one is no best candidate");
-    run.step(Event::Answered(id, " 2 ".to_owned()));
+    run.step(FlowEvent::Answered(id, " 2 ".to_owned()));
     assert_eq!(run.finish().worktree, Some(ends[1]));
 }
 
@@ -204,7 +204,7 @@ fn client_decides_among_all_that_pass() {
     run.pass_all();
     let (id, text) = run.questions.pop().unwrap();
     assert!(text.contains("1 a (+4 -0) / 2 b (+5 -0) / 3 b (+6 -0)"), "{text}");
-    run.step(Event::Answered(id, "3 B".to_owned()));
+    run.step(FlowEvent::Answered(id, "3 B".to_owned()));
     assert_eq!(run.finish().worktree, Some(ends[2]));
 }
 
@@ -260,7 +260,7 @@ fn texts_of_several_agents_are_no_output() {
     assert_eq!((run.finish().text.as_str(), &run.finish().output), ("one\ntwo", &None));
     let mut run = begin(text);
     run.end(0, done("one"));
-    run.end(1, End { data: Some(json!({ "x": 1 })), ..done("two") });
+    run.end(1, ChildEnd { data: Some(json!({ "x": 1 })), ..done("two") });
     assert_eq!(run.finish().output, Some(json!([null, { "x": 1 }])));
 }
 

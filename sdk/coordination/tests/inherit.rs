@@ -1,6 +1,8 @@
 //! Memory that a step's agent gets before it begins.
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Id, Inheritance, State};
+use a2a_hub_coordination::flow::{
+    ChildEnd, Definition, FlowAction, FlowEvent, FlowState, Id, Inheritance,
+};
 use serde_json::json;
 
 const FLOW: &str = r#"
@@ -24,15 +26,15 @@ inherit = { from = "plan" }
 "#;
 
 /// Child and inheritance of the only call.
-fn call(actions: &[Action]) -> (Id, Option<Inheritance>) {
+fn call(actions: &[FlowAction]) -> (Id, Option<Inheritance>) {
     let mut calls = actions.iter().filter_map(|action| match action {
-        Action::Call { id, inherit, .. } => Some((*id, inherit.clone())),
-        Action::Send { .. }
-        | Action::Ask { .. }
-        | Action::Wait { .. }
-        | Action::Cancel(_)
-        | Action::Say(_)
-        | Action::Finish(_) => None,
+        FlowAction::Call { id, inherit, .. } => Some((*id, inherit.clone())),
+        FlowAction::Send { .. }
+        | FlowAction::Ask { .. }
+        | FlowAction::Wait { .. }
+        | FlowAction::Cancel(_)
+        | FlowAction::Say(_)
+        | FlowAction::Finish(_) => None,
     });
     calls.next().unwrap_or_else(|| panic!("no call: {actions:?}"))
 }
@@ -41,20 +43,20 @@ fn call(actions: &[Action]) -> (Id, Option<Inheritance>) {
 fn step_inherits_from_last_child_of_other() {
     let definition = Definition::parse(FLOW).unwrap();
     assert!(definition.needs().memory, "the flow keeps what its caller passes on");
-    let mut state = State::new(definition, json!({}), "task-1");
-    let (first, inherit) = call(&state.step(Event::Begun));
+    let mut state = FlowState::new(definition, json!({}), "task-1");
+    let (first, inherit) = call(&state.step(FlowEvent::Begun));
     assert_eq!(inherit, Some(Inheritance { from: None, scope: "summary".to_owned() }));
-    let done = |exit: Option<i32>| End {
+    let done = |exit: Option<i32>| ChildEnd {
         completed: true,
         data: exit.map(|exit| json!({ "exit": exit })),
-        ..End::default()
+        ..ChildEnd::default()
     };
-    let (again, _) = call(&state.step(Event::Ended(first, done(None))));
-    let (second, _) = call(&state.step(Event::Ended(again, End::default())));
+    let (again, _) = call(&state.step(FlowEvent::Ended(first, done(None))));
+    let (second, _) = call(&state.step(FlowEvent::Ended(again, ChildEnd::default())));
     assert_eq!((second.round, second.attempt), (2, 2));
-    let (program, inherit) = call(&state.step(Event::Ended(second, done(None))));
+    let (program, inherit) = call(&state.step(FlowEvent::Ended(second, done(None))));
     assert_eq!(inherit, None, "a program has no memory");
-    let (_, inherit) = call(&state.step(Event::Ended(program, done(Some(0)))));
+    let (_, inherit) = call(&state.step(FlowEvent::Ended(program, done(Some(0)))));
     let full = Inheritance { from: Some(second), scope: "full".to_owned() };
     assert_eq!(inherit, Some(full));
 }

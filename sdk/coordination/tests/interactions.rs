@@ -5,7 +5,7 @@
 
 mod voters;
 
-use a2a_hub_coordination::flow::{Definition, End, Event, Role};
+use a2a_hub_coordination::flow::{ChildEnd, Definition, FlowEvent, Role};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use voters::Run;
@@ -21,12 +21,12 @@ impl Run {
     /// Ends the open call of this agent with JSON, or with a text.
     fn answer(&mut self, agent: &str, answer: &Value) {
         let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
-        self.end(agent, End { completed: true, text, ..End::default() });
+        self.end(agent, ChildEnd { completed: true, text, ..ChildEnd::default() });
     }
 
     fn fail(&mut self, agent: &str, text: &str) {
         let (text, reason) = (text.to_owned(), "quota".to_owned());
-        self.end(agent, End { text, reason, ..End::default() });
+        self.end(agent, ChildEnd { text, reason, ..ChildEnd::default() });
     }
 
     fn called(&self) -> Vec<&str> {
@@ -107,7 +107,7 @@ fn silent_bidders_are_cancelled_in_time() {
     let timer = *timer;
     assert_eq!(timer.role, Role::Answers);
     run.answer("a", &bid(10));
-    run.step(Event::Rang(timer));
+    run.step(FlowEvent::Rang(timer));
     assert_eq!(run.called(), ["a"], "b is cancelled, and a works");
     assert!(!run.calls[0].2.contains("JSON"), "{}", run.calls[0].2);
     run.timers.clear();
@@ -356,7 +356,7 @@ fn wrong_keys_are_explained() {
 }
 
 /// Answer of an agent that may be right, useless or missing.
-fn any_end(choice: u8) -> End {
+fn any_end(choice: u8) -> ChildEnd {
     let number = u64::from(choice / 8);
     let answer = json!({
         "bid": number, "pass": choice % 16 == 1, "reason": "r", "confidence": 0.5, "minutes": number, "cost": number,
@@ -367,11 +367,11 @@ fn any_end(choice: u8) -> End {
         1 => "no JSON".to_owned(),
         _ => answer.to_string(),
     };
-    End {
+    ChildEnd {
         completed: !choice.is_multiple_of(5),
         text,
         reason: "broken".to_owned(),
-        ..End::default()
+        ..ChildEnd::default()
     }
 }
 
@@ -398,11 +398,11 @@ proptest! {
             prop_assert!(working <= workers, "{:?}", run.called());
             if let (0, Some((timer, _))) = (which % 9, run.timers.first().copied()) {
                 run.timers.clear();
-                run.step(Event::Rang(timer));
+                run.step(FlowEvent::Rang(timer));
                 continue;
             }
             let (id, ..) = run.calls.remove(usize::from(which) % run.calls.len());
-            run.step(Event::Ended(id, any_end(choice)));
+            run.step(FlowEvent::Ended(id, any_end(choice)));
         }
         prop_assert!(run.finish.is_some(), "{:?}", run.called());
         prop_assert_eq!(run.state.open(), 0);

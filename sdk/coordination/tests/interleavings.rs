@@ -7,7 +7,9 @@ use std::{
     fmt::Write as _,
 };
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Finish, Id, Role, State};
+use a2a_hub_coordination::flow::{
+    ChildEnd, Definition, Finish, FlowAction, FlowEvent, FlowState, Id, Role,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -79,24 +81,24 @@ fn file(sketches: &[Sketch]) -> String {
 }
 
 /// End of a child: the same whenever it comes.
-fn end_of(id: Id, sketches: &[Sketch]) -> End {
+fn end_of(id: Id, sketches: &[Sketch]) -> ChildEnd {
     let chance = id.step * 7 + id.item * 5 + id.attempt as usize * 3 + id.round as usize;
     let fails = id.role == Role::Work && sketches[id.step].fails == 1 && !chance.is_multiple_of(3);
     let (completed, text) = (!fails, format!("end of {id}"));
-    End { completed, text, reason: "agent_failed".to_owned(), ..End::default() }
+    ChildEnd { completed, text, reason: "agent_failed".to_owned(), ..ChildEnd::default() }
 }
 
 /// A run with random order of events, and what was checked on its way.
 struct Walk {
-    journal: Vec<Event>,
-    actions: Vec<Vec<Action>>,
+    journal: Vec<FlowEvent>,
+    actions: Vec<Vec<FlowAction>>,
     finish: Option<Finish>,
 }
 
-fn begin(sketches: &[Sketch]) -> State {
+fn begin(sketches: &[Sketch]) -> FlowState {
     let definition = Definition::parse(&file(sketches))
         .unwrap_or_else(|why| panic!("{why:?}\n{}", file(sketches)));
-    State::new(definition, json!({}), "task")
+    FlowState::new(definition, json!({}), "task")
 }
 
 fn walk(sketches: &[Sketch], order: &[usize]) -> Walk {
@@ -104,22 +106,22 @@ fn walk(sketches: &[Sketch], order: &[usize]) -> Walk {
     let mut walk = Walk { journal: Vec::new(), actions: Vec::new(), finish: None };
     let mut open = BTreeMap::<Id, bool>::new();
     let mut done = BTreeSet::new();
-    let mut event = Event::Begun;
+    let mut event = FlowEvent::Begun;
     for turn in 0..5_000 {
         walk.journal.push(event.clone());
         let actions = state.step(event);
         for action in &actions {
             assert!(walk.finish.is_none(), "nothing comes after the end");
             match action {
-                Action::Call { id, .. } => {
+                FlowAction::Call { id, .. } => {
                     assert!(open.insert(*id, true).is_none(), "{id} is called once");
                     check_needs(*id, sketches, &done);
                 }
-                Action::Wait { id, .. } => assert!(open.insert(*id, false).is_none()),
-                Action::Cancel(id) => assert!(open.remove(id).is_some(), "{id} was open"),
-                Action::Finish(finish) => walk.finish = Some(finish.clone()),
-                Action::Say(_) | Action::Send { .. } => {}
-                Action::Ask { .. } => panic!("no step asks"),
+                FlowAction::Wait { id, .. } => assert!(open.insert(*id, false).is_none()),
+                FlowAction::Cancel(id) => assert!(open.remove(id).is_some(), "{id} was open"),
+                FlowAction::Finish(finish) => walk.finish = Some(finish.clone()),
+                FlowAction::Say(_) | FlowAction::Send { .. } => {}
+                FlowAction::Ask { .. } => panic!("no step asks"),
             }
         }
         walk.actions.push(actions);
@@ -136,9 +138,9 @@ fn walk(sketches: &[Sketch], order: &[usize]) -> Walk {
             if end.completed && id.role == Role::Work {
                 done.insert(id.step);
             }
-            Event::Ended(id, end)
+            FlowEvent::Ended(id, end)
         } else {
-            Event::Rang(id)
+            FlowEvent::Rang(id)
         };
     }
     panic!("it never ends: {}", file(sketches));
@@ -179,8 +181,8 @@ proptest! {
         }
         // A late end of a child that was cancelled changes nothing.
         for action in first.actions.iter().take(cut).flatten() {
-            if let Action::Cancel(id) = action {
-                prop_assert_eq!(again.step(Event::Ended(*id, end_of(*id, &sketches))), vec![]);
+            if let FlowAction::Cancel(id) = action {
+                prop_assert_eq!(again.step(FlowEvent::Ended(*id, end_of(*id, &sketches))), vec![]);
             }
         }
         for (event, actions) in first.journal.iter().zip(&first.actions).skip(cut) {

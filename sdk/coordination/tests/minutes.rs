@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use a2a_hub_coordination::flow::{Action, Definition, Event, Id, Role, State};
+use a2a_hub_coordination::flow::{Definition, FlowAction, FlowEvent, FlowState, Id, Role};
 use serde_json::json;
 
 const FLOW: &str = r#"
@@ -53,29 +53,29 @@ fn parallel_children_count_once() {
 
 #[test]
 fn child_that_waits_for_person_stops_timer() {
-    let mut state = State::new(Definition::parse(FLOW).unwrap(), json!({}), "task-1");
-    let timers = |actions: &[Action]| -> Vec<(u32, bool)> {
+    let mut state = FlowState::new(Definition::parse(FLOW).unwrap(), json!({}), "task-1");
+    let timers = |actions: &[FlowAction]| -> Vec<(u32, bool)> {
         let of_minutes = |id: &Id| id.role == Role::Minutes;
-        let timer = |action: &Action| match action {
-            Action::Wait { id, ms: 60_000 } if of_minutes(id) => Some((id.attempt, true)),
-            Action::Cancel(id) if of_minutes(id) => Some((id.attempt, false)),
-            Action::Wait { .. }
-            | Action::Cancel(_)
-            | Action::Call { .. }
-            | Action::Send { .. }
-            | Action::Ask { .. }
-            | Action::Say(_)
-            | Action::Finish(_) => None,
+        let timer = |action: &FlowAction| match action {
+            FlowAction::Wait { id, ms: 60_000 } if of_minutes(id) => Some((id.attempt, true)),
+            FlowAction::Cancel(id) if of_minutes(id) => Some((id.attempt, false)),
+            FlowAction::Wait { .. }
+            | FlowAction::Cancel(_)
+            | FlowAction::Call { .. }
+            | FlowAction::Send { .. }
+            | FlowAction::Ask { .. }
+            | FlowAction::Say(_)
+            | FlowAction::Finish(_) => None,
         };
         actions.iter().filter_map(timer).collect()
     };
     let child = Id { step: 0, round: 1, item: 0, attempt: 1, role: Role::Work };
     let part = |attempt| Id { step: usize::MAX, attempt, role: Role::Minutes, ..child };
-    assert_eq!(timers(&state.step(Event::Begun)), [(1, true)]);
-    assert_eq!(timers(&state.step(Event::Rang(part(1)))), [(2, true)]);
-    assert_eq!(timers(&state.step(Event::Paused(child))), [(2, false)]);
-    assert_eq!(timers(&state.step(Event::Paused(child))), [], "it waits already");
-    assert_eq!(timers(&state.step(Event::Resumed(child))), [(2, true)]);
+    assert_eq!(timers(&state.step(FlowEvent::Begun)), [(1, true)]);
+    assert_eq!(timers(&state.step(FlowEvent::Rang(part(1)))), [(2, true)]);
+    assert_eq!(timers(&state.step(FlowEvent::Paused(child))), [(2, false)]);
+    assert_eq!(timers(&state.step(FlowEvent::Paused(child))), [], "it waits already");
+    assert_eq!(timers(&state.step(FlowEvent::Resumed(child))), [(2, true)]);
 }
 
 #[test]

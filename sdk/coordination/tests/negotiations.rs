@@ -2,85 +2,115 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use a2a_hub_coordination::negotiation::{Action, Event, Outcome, Proposal, Rules, State, Why};
+use a2a_hub_coordination::negotiation::{
+    Negotiation, NegotiationAction, NegotiationEvent, NegotiationOutcome, NegotiationRules,
+    NoAgreementReason, ProposedTerms,
+};
 use proptest::prelude::*;
 
-fn negotiation(parties: usize, max_proposals: u32) -> State {
+fn negotiation(parties: usize, max_proposals: u32) -> Negotiation {
     let parties = (0..parties).map(name).collect();
-    State::new(Rules { parties, max_proposals, timeout_ms: Some(1_000) }).unwrap()
+    Negotiation::new(NegotiationRules { parties, max_proposals, timeout_ms: Some(1_000) }).unwrap()
 }
 
 fn name(party: usize) -> String {
     format!("p{party}")
 }
 
-fn proposed(party: usize, to: u32, terms: &str) -> Event {
-    Event::Proposed(name(party), to, terms.to_owned())
+fn proposed(party: usize, to: u32, terms: &str) -> NegotiationEvent {
+    NegotiationEvent::Proposed(name(party), to, terms.to_owned())
 }
 
-fn proposal(number: u32, by: usize, terms: &str) -> Proposal {
-    Proposal { number, by: name(by), terms: terms.to_owned() }
+fn proposal(number: u32, by: usize, terms: &str) -> ProposedTerms {
+    ProposedTerms { number, by: name(by), terms: terms.to_owned() }
 }
 
-fn finished(actions: &[Action]) -> Option<Outcome> {
+fn finished(actions: &[NegotiationAction]) -> Option<NegotiationOutcome> {
     match actions.last() {
-        Some(Action::Finish(outcome)) => Some(outcome.clone()),
-        Some(Action::Call(..) | Action::Wait(_) | Action::Cancel(_) | Action::Tell(..)) | None => {
-            None
-        }
+        Some(NegotiationAction::Finish(outcome)) => Some(outcome.clone()),
+        Some(
+            NegotiationAction::Call(..)
+            | NegotiationAction::Wait(_)
+            | NegotiationAction::Cancel(_)
+            | NegotiationAction::Tell(..),
+        )
+        | None => None,
     }
 }
 
 #[test]
 fn all_parties_sign_same_terms() {
     let mut state = negotiation(3, 5);
-    let begun = state.step(0, Event::Begun);
-    assert_eq!(begun, [Action::Wait(1_000), Action::Call(name(0), None)]);
+    let begun = state.step(0, NegotiationEvent::Begun);
+    assert_eq!(begun, [NegotiationAction::Wait(1_000), NegotiationAction::Call(name(0), None)]);
     let first = Some(proposal(1, 0, "half"));
-    assert_eq!(state.step(1, proposed(0, 0, "half")), [Action::Call(name(1), first.clone())]);
-    assert_eq!(state.step(2, Event::Accepted(name(2), 1)), [], "it has not the turn");
-    assert_eq!(state.step(2, Event::Accepted(name(1), 1)), [Action::Call(name(2), first)]);
+    assert_eq!(
+        state.step(1, proposed(0, 0, "half")),
+        [NegotiationAction::Call(name(1), first.clone())]
+    );
+    assert_eq!(state.step(2, NegotiationEvent::Accepted(name(2), 1)), [], "it has not the turn");
+    assert_eq!(
+        state.step(2, NegotiationEvent::Accepted(name(1), 1)),
+        [NegotiationAction::Call(name(2), first)]
+    );
     let terms = proposal(2, 2, "a third");
     let second = Some(terms.clone());
-    assert_eq!(state.step(3, proposed(2, 1, "a third")), [Action::Call(name(0), second.clone())]);
-    assert_eq!(state.step(4, Event::Accepted(name(0), 1)), [], "it means the old proposal");
-    assert_eq!(state.step(4, Event::Accepted(name(0), 2)), [Action::Call(name(1), second.clone())]);
-    let actions = state.step(5, Event::Accepted(name(1), 2));
+    assert_eq!(
+        state.step(3, proposed(2, 1, "a third")),
+        [NegotiationAction::Call(name(0), second.clone())]
+    );
+    assert_eq!(
+        state.step(4, NegotiationEvent::Accepted(name(0), 1)),
+        [],
+        "it means the old proposal"
+    );
+    assert_eq!(
+        state.step(4, NegotiationEvent::Accepted(name(0), 2)),
+        [NegotiationAction::Call(name(1), second.clone())]
+    );
+    let actions = state.step(5, NegotiationEvent::Accepted(name(1), 2));
     let signed = vec![name(0), name(1), name(2)];
-    let agreed = Outcome::Agreed { proposal: terms, signed };
-    let mut expected: Vec<_> = (0..3).map(|it| Action::Tell(name(it), agreed.clone())).collect();
-    expected.push(Action::Finish(agreed));
+    let agreed = NegotiationOutcome::Agreed { proposal: terms, signed };
+    let mut expected: Vec<_> =
+        (0..3).map(|it| NegotiationAction::Tell(name(it), agreed.clone())).collect();
+    expected.push(NegotiationAction::Finish(agreed));
     assert_eq!(actions, expected);
-    assert_eq!(state.step(6, Event::Departed(name(0), "late".to_owned())), []);
+    assert_eq!(state.step(6, NegotiationEvent::Departed(name(0), "late".to_owned())), []);
 }
 
 #[test]
 fn deadline_cap_and_leaving_end_without_agreement() {
     let open = |max| {
         let mut state = negotiation(2, max);
-        state.step(0, Event::Begun);
+        state.step(0, NegotiationEvent::Begun);
         state.step(1, proposed(0, 0, "half"));
         state
     };
     let failed = |why| {
         let last = Some(proposal(1, 0, "half"));
-        Some(Outcome::Failed { why, last, accepted: vec![name(0)] })
+        Some(NegotiationOutcome::Failed { why, last, accepted: vec![name(0)] })
     };
-    let late = open(5).step(1_000, Event::Accepted(name(1), 1));
-    assert_eq!(finished(&late), failed(Why::Deadline));
-    assert_eq!(late[0], Action::Cancel(name(1)));
+    let late = open(5).step(1_000, NegotiationEvent::Accepted(name(1), 1));
+    assert_eq!(finished(&late), failed(NoAgreementReason::Deadline));
+    assert_eq!(late[0], NegotiationAction::Cancel(name(1)));
     let capped = open(1).step(2, proposed(1, 1, "all"));
-    assert_eq!(finished(&capped), failed(Why::Cap(name(1))));
-    let left = open(5).step(2, Event::Departed(name(1), "busy".to_owned()));
-    assert_eq!(finished(&left), failed(Why::Departed(name(1), "busy".to_owned())));
-    assert_eq!(left[0], Action::Tell(name(0), finished(&left).unwrap()), "nobody is cancelled");
+    assert_eq!(finished(&capped), failed(NoAgreementReason::Cap(name(1))));
+    let left = open(5).step(2, NegotiationEvent::Departed(name(1), "busy".to_owned()));
+    assert_eq!(finished(&left), failed(NoAgreementReason::Departed(name(1), "busy".to_owned())));
+    assert_eq!(
+        left[0],
+        NegotiationAction::Tell(name(0), finished(&left).unwrap()),
+        "nobody is cancelled"
+    );
 }
 
 #[test]
 fn negotiations_with_wrong_rules_are_refused() {
     let told = |parties: &[&str], max_proposals| {
         let parties = parties.iter().map(|&it| it.to_owned()).collect();
-        State::new(Rules { parties, max_proposals, timeout_ms: None }).map(drop).unwrap_err()
+        Negotiation::new(NegotiationRules { parties, max_proposals, timeout_ms: None })
+            .map(drop)
+            .unwrap_err()
     };
     assert_eq!(told(&["a"], 1), "a negotiation has at least two parties");
     assert_eq!(told(&["a", "b", "a"], 1), "the party `a` is listed twice");
@@ -98,14 +128,14 @@ proptest! {
         let mut state = negotiation(parties, cap);
         let mut asked = None;
         let (mut given, mut outcome) = (Vec::<(String, u32)>::new(), None);
-        let mut todo = state.step(0, Event::Begun);
+        let mut todo = state.step(0, NegotiationEvent::Begun);
         let mut answers = answers.into_iter();
         for turn in 0..1_000 {
             for action in std::mem::take(&mut todo) {
                 match action {
-                    Action::Call(who, on) => asked = Some((who, on.map_or(0, |it| it.number))),
-                    Action::Finish(end) => outcome = Some(end),
-                    Action::Wait(_) | Action::Cancel(_) | Action::Tell(..) => {}
+                    NegotiationAction::Call(who, on) => asked = Some((who, on.map_or(0, |it| it.number))),
+                    NegotiationAction::Finish(end) => outcome = Some(end),
+                    NegotiationAction::Wait(_) | NegotiationAction::Cancel(_) | NegotiationAction::Tell(..) => {}
                 }
             }
             if outcome.is_some() {
@@ -115,31 +145,31 @@ proptest! {
             if let Some((who, accepts, to)) = answers.next() {
                 let stray = asked.as_ref() != Some(&(name(who), to));
                 if stray && who < parties {
-                    let actions = state.step(1, Event::Accepted(name(who), to));
+                    let actions = state.step(1, NegotiationEvent::Accepted(name(who), to));
                     prop_assert_eq!(actions, vec![]);
                 }
                 let (who, to) = asked.clone().unwrap();
                 let event = if accepts && to > 0 {
                     given.push((who.clone(), to));
-                    Event::Accepted(who, to)
+                    NegotiationEvent::Accepted(who, to)
                 } else {
                     given.push((who.clone(), to + 1));
-                    Event::Proposed(who, to, format!("terms {turn}"))
+                    NegotiationEvent::Proposed(who, to, format!("terms {turn}"))
                 };
                 todo = state.step(1, event);
             } else {
-                todo = state.step(1_000, Event::Rang);
+                todo = state.step(1_000, NegotiationEvent::Rang);
             }
         }
         match outcome.unwrap() {
-            Outcome::Agreed { proposal, signed } => {
+            NegotiationOutcome::Agreed { proposal, signed } => {
                 prop_assert!(proposal.number <= cap);
                 for who in &signed {
                     prop_assert!(given.contains(&(who.clone(), proposal.number)), "{}", who);
                 }
                 prop_assert_eq!(signed.len(), parties);
             }
-            Outcome::Failed { accepted, .. } => prop_assert!(accepted.len() < parties),
+            NegotiationOutcome::Failed { accepted, .. } => prop_assert!(accepted.len() < parties),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2a_hub_coordination::{
-    flow::{Action, Definition, End, Event, Id, State, WorktreeChanges},
+    flow::{ChildChanges, ChildEnd, Definition, FlowAction, FlowEvent, FlowState, Id},
     record::{Record, RunResults, VoteResults, records},
 };
 use proptest::prelude::*;
@@ -39,27 +39,27 @@ vote = { agents = ["a", "b"], choices = ["yes", "no"], rule = "record" }
 "#;
 
 /// Runs the flow: `c` fails, the judge refuses `b`, and the voters disagree.
-fn run(definition: Definition) -> State {
-    let mut state = State::new(definition, json!({}), "task-1");
-    let mut actions = state.step(Event::Begun);
+fn run(definition: Definition) -> FlowState {
+    let mut state = FlowState::new(definition, json!({}), "task-1");
+    let mut actions = state.step(FlowEvent::Begun);
     while let Some(action) = actions.pop() {
-        let Action::Call { id, agent, .. } = action else { continue };
-        actions.extend(state.step(Event::Ended(id, end(id, &agent))));
+        let FlowAction::Call { id, agent, .. } = action else { continue };
+        actions.extend(state.step(FlowEvent::Ended(id, end(id, &agent))));
     }
     state
 }
 
-fn end(id: Id, agent: &str) -> End {
-    let done = End { completed: true, text: "done".to_owned(), ..End::default() };
-    let changes = WorktreeChanges { files: 1, insertions: 1, ..WorktreeChanges::default() };
+fn end(id: Id, agent: &str) -> ChildEnd {
+    let done = ChildEnd { completed: true, text: "done".to_owned(), ..ChildEnd::default() };
+    let changes = ChildChanges { files: 1, insertions: 1, ..ChildChanges::default() };
     match (id.step, agent) {
-        (0, "c") => End { completed: false, text: "no tokens".to_owned(), ..done },
-        (0, _) => End { worktree: Some(changes), ..done },
-        (1, _) => End { data: Some(json!({ "exit": i64::from(id.item == 1) })), ..done },
+        (0, "c") => ChildEnd { completed: false, text: "no tokens".to_owned(), ..done },
+        (0, _) => ChildEnd { worktree: Some(changes), ..done },
+        (1, _) => ChildEnd { data: Some(json!({ "exit": i64::from(id.item == 1) })), ..done },
         (_, who) => {
             let choice = if who == "a" { "yes" } else { "no" };
             let ballot = json!({ "choice": choice, "confidence": 1, "reason": "so" });
-            End { text: ballot.to_string(), ..done }
+            ChildEnd { text: ballot.to_string(), ..done }
         }
     }
 }

@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Finish, Id, Role, State};
+use a2a_hub_coordination::flow::{
+    ChildEnd, Definition, Finish, FlowAction, FlowEvent, FlowState, Id, Role,
+};
 use serde_json::{Value, json};
 
 const TESTS: &str = r#"
@@ -33,15 +35,15 @@ prompt = "exit {{ steps.tests.exit }}"
 
 /// Run of a flow, and its open actions.
 struct Run {
-    state: State,
-    actions: Vec<Action>,
+    state: FlowState,
+    actions: Vec<FlowAction>,
 }
 
 fn begin(text: &str) -> Run {
     let definition = Definition::parse(text).unwrap_or_else(|why| panic!("{why:#?}"));
     let input = definition.with_defaults(json!({ "task": "a\0b; rm -r ~" })).unwrap();
-    let mut state = State::new(definition, input, "task-1");
-    let actions = state.step(Event::Begun);
+    let mut state = FlowState::new(definition, input, "task-1");
+    let actions = state.step(FlowEvent::Begun);
     Run { state, actions }
 }
 
@@ -49,42 +51,42 @@ impl Run {
     /// Name, agent, data and permissions of the only call.
     fn call(&self) -> (Id, String, Option<Value>, Option<String>) {
         let mut calls = self.actions.iter().filter_map(|action| match action {
-            Action::Call { id, agent, data, permissions, .. } => {
+            FlowAction::Call { id, agent, data, permissions, .. } => {
                 Some((*id, agent.clone(), data.clone(), permissions.clone()))
             }
-            Action::Send { .. }
-            | Action::Ask { .. }
-            | Action::Wait { .. }
-            | Action::Cancel(_)
-            | Action::Say(_)
-            | Action::Finish(_) => None,
+            FlowAction::Send { .. }
+            | FlowAction::Ask { .. }
+            | FlowAction::Wait { .. }
+            | FlowAction::Cancel(_)
+            | FlowAction::Say(_)
+            | FlowAction::Finish(_) => None,
         });
         calls.next().unwrap_or_else(|| panic!("no call: {:?}", self.actions))
     }
 
-    fn end(mut self, end: End) -> Self {
+    fn end(mut self, end: ChildEnd) -> Self {
         let (id, ..) = self.call();
-        self.actions = self.state.step(Event::Ended(id, end));
+        self.actions = self.state.step(FlowEvent::Ended(id, end));
         self
     }
 
     fn finish(&self) -> &Finish {
         let last = self.actions.last();
-        let Some(Action::Finish(finish)) = last else { panic!("no end: {:?}", self.actions) };
+        let Some(FlowAction::Finish(finish)) = last else { panic!("no end: {:?}", self.actions) };
         finish
     }
 }
 
-fn done(text: &str) -> End {
-    End { completed: true, text: text.to_owned(), ..End::default() }
+fn done(text: &str) -> ChildEnd {
+    ChildEnd { completed: true, text: text.to_owned(), ..ChildEnd::default() }
 }
 
-fn exit(code: i32, text: &str) -> End {
-    End { data: Some(json!({ "exit": code })), ..done(text) }
+fn exit(code: i32, text: &str) -> ChildEnd {
+    ChildEnd { data: Some(json!({ "exit": code })), ..done(text) }
 }
 
-fn failed(reason: &str) -> End {
-    End { text: "gone".to_owned(), reason: reason.to_owned(), ..End::default() }
+fn failed(reason: &str) -> ChildEnd {
+    ChildEnd { text: "gone".to_owned(), reason: reason.to_owned(), ..ChildEnd::default() }
 }
 
 #[test]
@@ -142,19 +144,19 @@ fn interrupted_program_follows_on_restart() {
     assert_eq!(cut("on_restart = \"fail\"\n").finish().reason, "hub_restarted");
     for (answer, runs) in [("Yes", true), ("no", false), ("perhaps", false)] {
         let mut run = cut("");
-        let [Action::Ask { id, text }] = run.actions.as_slice() else {
+        let [FlowAction::Ask { id, text }] = run.actions.as_slice() else {
             panic!("{:?}", run.actions)
         };
         assert_eq!(id.role, Role::Restart);
         assert!(text.contains("the step tests was cut off"), "{text}");
-        run.actions = run.state.step(Event::Answered(*id, answer.to_owned()));
+        run.actions = run.state.step(FlowEvent::Answered(*id, answer.to_owned()));
         match runs {
             true => assert_eq!(run.call().1, "script"),
             false => assert_eq!(run.finish().reason, "hub_restarted"),
         }
     }
     let stopped = begin(TESTS).end(done("one")).end(failed("hub_stopped"));
-    assert!(matches!(stopped.actions[..], [Action::Ask { .. }]), "a shutdown counts as well");
+    assert!(matches!(stopped.actions[..], [FlowAction::Ask { .. }]), "a shutdown counts as well");
     let other = begin(TESTS).end(done("one")).end(failed("timeout"));
     assert_eq!(other.finish().reason, "timeout", "only restarts are asked about");
 }

@@ -4,7 +4,9 @@
 
 mod voters;
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Id, Role, State};
+use a2a_hub_coordination::flow::{
+    ChildEnd, Definition, FlowAction, FlowEvent, FlowState, Id, Role,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use voters::Run;
@@ -22,7 +24,7 @@ impl Run {
     /// Ends the open call of this agent with JSON, or with a text.
     fn answer(&mut self, agent: &str, answer: &Value) {
         let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
-        self.end(agent, End { completed: true, text, ..End::default() });
+        self.end(agent, ChildEnd { completed: true, text, ..ChildEnd::default() });
     }
 
     /// Answers with these contributions.
@@ -32,7 +34,7 @@ impl Run {
 
     fn fail(&mut self, agent: &str) {
         let (text, reason) = ("no tokens left".to_owned(), "quota".to_owned());
-        self.end(agent, End { text, reason, ..End::default() });
+        self.end(agent, ChildEnd { text, reason, ..ChildEnd::default() });
     }
 
     fn called(&self) -> Vec<&str> {
@@ -171,9 +173,12 @@ fn slow_agent_misses_round_of_board() {
     let mut run = begin("blackboard = { agents = [\"a\", \"b\"], answer_timeout = \"1m\" }");
     run.give("a", &json!([{ "do": "add", "id": "x", "text": "?" }]));
     let (timer, late) = (run.timers[0].0, run.calls[0].0);
-    run.step(Event::Rang(timer));
+    run.step(FlowEvent::Rang(timer));
     assert_eq!(run.called(), ["a", "b"], "the next round has both");
-    run.step(Event::Ended(late, End { completed: true, text: "{}".to_owned(), ..End::default() }));
+    run.step(FlowEvent::Ended(
+        late,
+        ChildEnd { completed: true, text: "{}".to_owned(), ..ChildEnd::default() },
+    ));
     assert_eq!(run.called(), ["a", "b"], "a late answer is ignored");
 }
 
@@ -279,10 +284,13 @@ fn late_work_of_old_term_is_refused() {
     let (timer, old) = (*timer, run.calls[0].0);
     assert_eq!(timer.role, Role::Answers);
     run.timers.clear();
-    run.step(Event::Rang(timer));
+    run.step(FlowEvent::Rang(timer));
     assert_eq!(run.called(), ["b"], "the work of a is cancelled");
     assert_eq!(run.timers.len(), 1, "each term has its time");
-    run.step(Event::Ended(old, End { completed: true, text: "late".to_owned(), ..End::default() }));
+    run.step(FlowEvent::Ended(
+        old,
+        ChildEnd { completed: true, text: "late".to_owned(), ..ChildEnd::default() },
+    ));
     assert!(run.finish.is_none(), "the leader of term 1 acts no more");
     run.answer("b", &json!("in time"));
     assert_eq!(run.finish.as_ref().unwrap().text, "in time");
@@ -402,7 +410,7 @@ fn wrong_keys_are_explained() {
 }
 
 /// Answer of an agent that may be right, useless or missing.
-fn any_end(choice: u8) -> End {
+fn any_end(choice: u8) -> ChildEnd {
     let id = format!("i{}", choice % 3);
     let version = choice / 64 + 1;
     let verb = ["add", "claim", "finish", "release"][usize::from(choice % 4)];
@@ -414,7 +422,7 @@ fn any_end(choice: u8) -> End {
     });
     let text = if choice.is_multiple_of(11) { "no JSON".to_owned() } else { answer.to_string() };
     let completed = !choice.is_multiple_of(5);
-    End { completed, text, reason: "broken".to_owned(), ..End::default() }
+    ChildEnd { completed, text, reason: "broken".to_owned(), ..ChildEnd::default() }
 }
 
 const STEPS: [&str; 4] = [
@@ -435,7 +443,7 @@ proptest! {
         answers in prop::collection::vec((any::<u8>(), any::<u8>()), 200),
     ) {
         let mut run = begin(STEPS[kind]);
-        let (mut events, mut ended): (Vec<Event>, Vec<Id>) = (vec![Event::Begun], Vec::new());
+        let (mut events, mut ended): (Vec<FlowEvent>, Vec<Id>) = (vec![FlowEvent::Begun], Vec::new());
         for (which, choice) in answers {
             if run.finish.is_some() {
                 break;
@@ -443,13 +451,13 @@ proptest! {
             prop_assert!(run.may().iter().filter(|may| **may == "edit").count() <= 1);
             let event = if let (0, Some((timer, _))) = (which % 9, run.timers.first().copied()) {
                 run.timers.remove(0);
-                Event::Rang(timer)
+                FlowEvent::Rang(timer)
             } else if let (1, Some(old)) = (which % 9, ended.last().copied()) {
-                Event::Ended(old, any_end(choice))
+                FlowEvent::Ended(old, any_end(choice))
             } else {
                 let (id, ..) = run.calls.remove(usize::from(which) % run.calls.len());
                 ended.push(id);
-                Event::Ended(id, any_end(choice))
+                FlowEvent::Ended(id, any_end(choice))
             };
             run.step(event.clone());
             events.push(event);
@@ -459,15 +467,15 @@ proptest! {
         prop_assert!(run.calls.is_empty() && run.timers.is_empty());
         let replay = |many: usize| {
             let flow = Definition::parse(&file(STEPS[kind])).unwrap();
-            let mut state = State::new(flow, json!({}), "task-1");
+            let mut state = FlowState::new(flow, json!({}), "task-1");
             let events = events[..many].iter();
-            let actions: Vec<Action> = events.flat_map(|it| state.step(it.clone())).collect();
+            let actions: Vec<FlowAction> = events.flat_map(|it| state.step(it.clone())).collect();
             (format!("{state:?}"), actions)
         };
         let (whole, half) = (replay(events.len()).1, replay(events.len() / 2));
         prop_assert!(whole.starts_with(&half.1));
         prop_assert_eq!(half.0, replay(events.len() / 2).0);
-        prop_assert!(whole.contains(&Action::Finish(run.finish.clone().unwrap())));
+        prop_assert!(whole.contains(&FlowAction::Finish(run.finish.clone().unwrap())));
     }
 
     /// The order in which the agents of a round answer decides nothing.
@@ -487,7 +495,7 @@ proptest! {
                 // The answer is that of the call, whenever it comes.
                 let seed = id.item * 7 + usize::try_from(id.attempt).unwrap() + agent.len();
                 let choice = choices[seed % choices.len()];
-                run.step(Event::Ended(id, any_end(choice)));
+                run.step(FlowEvent::Ended(id, any_end(choice)));
             }
             run.finish
         };

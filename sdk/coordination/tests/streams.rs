@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Id, State};
+use a2a_hub_coordination::flow::{ChildEnd, Definition, FlowAction, FlowEvent, FlowState, Id};
 use serde_json::{Value, json};
 
 const FLOW: &str = r#"
@@ -22,7 +22,7 @@ output = { verdict = { enum = ["approve", "revise"] } }
 
 /// A run whose actions are collected as lines.
 struct Run {
-    state: State,
+    state: FlowState,
     lines: Vec<String>,
     children: Vec<(String, Id)>,
     pauses: Vec<Id>,
@@ -31,35 +31,35 @@ struct Run {
 impl Run {
     fn begin(text: &str) -> Self {
         let definition = Definition::parse(text).unwrap();
-        let state = State::new(definition, json!({}), "flow");
+        let state = FlowState::new(definition, json!({}), "flow");
         let mut run = Self { state, lines: Vec::new(), children: Vec::new(), pauses: Vec::new() };
-        run.step(Event::Begun);
+        run.step(FlowEvent::Begun);
         run
     }
 
-    fn step(&mut self, event: Event) {
+    fn step(&mut self, event: FlowEvent) {
         for action in self.state.step(event) {
             match action {
-                Action::Call { id, agent, text, stream, .. } => {
+                FlowAction::Call { id, agent, text, stream, .. } => {
                     let open = stream.map(|facts| told(&facts)).unwrap_or_default();
                     self.lines.push(format!("call {agent}{open}: {}", data(&text)));
                     self.children.push((agent, id));
                 }
-                Action::Send { id, text, facts } => {
+                FlowAction::Send { id, text, facts } => {
                     let of = &self.children.iter().rev().find(|(_, it)| *it == id).unwrap().0;
                     self.lines.push(format!("send {of}{}: {}", told(&facts), data(&text)));
                 }
-                Action::Wait { id, .. } => self.pauses.push(id),
-                Action::Cancel(id) => {
+                FlowAction::Wait { id, .. } => self.pauses.push(id),
+                FlowAction::Cancel(id) => {
                     self.pauses.retain(|it| *it != id);
                     let of = self.children.iter().find(|(_, it)| *it == id);
                     self.lines.extend(of.map(|(of, _)| format!("cancel {of}")));
                 }
-                Action::Finish(finish) => {
+                FlowAction::Finish(finish) => {
                     let state = if finish.completed { "completed" } else { "failed" };
                     self.lines.push(format!("{state} {}: {}", finish.reason, finish.text));
                 }
-                Action::Say(_) | Action::Ask { .. } => {}
+                FlowAction::Say(_) | FlowAction::Ask { .. } => {}
             }
         }
     }
@@ -69,29 +69,29 @@ impl Run {
     }
 
     fn writes(&mut self, text: &str) {
-        self.step(Event::Wrote(self.child("writer"), text.to_owned()));
+        self.step(FlowEvent::Wrote(self.child("writer"), text.to_owned()));
     }
 
     /// The pauses are over.
     fn rings(&mut self) {
         for id in std::mem::take(&mut self.pauses) {
-            self.step(Event::Rang(id));
+            self.step(FlowEvent::Rang(id));
         }
     }
 
     fn reads(&mut self) {
-        self.step(Event::Took(self.child("reviewer")));
+        self.step(FlowEvent::Took(self.child("reviewer")));
     }
 
     fn ends(&mut self, agent: &str, text: &str) {
-        let end = End { completed: true, text: text.to_owned(), ..End::default() };
-        self.step(Event::Ended(self.child(agent), end));
+        let end = ChildEnd { completed: true, text: text.to_owned(), ..ChildEnd::default() };
+        self.step(FlowEvent::Ended(self.child(agent), end));
     }
 
     fn fails(&mut self, agent: &str) {
         let (reason, text) = ("quota".to_owned(), "no tokens left".to_owned());
-        let end = End { reason, text, ..End::default() };
-        self.step(Event::Ended(self.child(agent), end));
+        let end = ChildEnd { reason, text, ..ChildEnd::default() };
+        self.step(FlowEvent::Ended(self.child(agent), end));
     }
 
     fn lines(&self) -> Vec<&str> {
@@ -218,7 +218,7 @@ fn refused_piece_is_sent_again() {
     run.writes("Roses");
     run.rings();
     run.ends("writer", "Roses are red.");
-    run.step(Event::Unsent(run.child("reviewer")));
+    run.step(FlowEvent::Unsent(run.child("reviewer")));
     run.rings();
     let last = run.lines().last().unwrap().to_string();
     assert_eq!(last, "send reviewer 3 last:  are red.");
@@ -232,12 +232,12 @@ fn asking_reader_gets_pieces_after_its_answer() {
     run.writes("Roses");
     run.rings();
     let reader = run.child("reviewer");
-    run.step(Event::Paused(reader));
+    run.step(FlowEvent::Paused(reader));
     run.writes(" are red.");
     run.rings();
     run.ends("writer", "Roses are red.");
     assert_eq!((run.lines.len(), run.pauses.len()), (2, 0), "nothing is tried meanwhile");
-    run.step(Event::Resumed(reader));
+    run.step(FlowEvent::Resumed(reader));
     let last = "send reviewer 2 last:  are red.";
     assert_eq!(run.lines().last(), Some(&last));
 }
@@ -294,14 +294,14 @@ fn repeated_events_lead_to_same_actions() {
     run.rings();
     let reader = run.child("reviewer");
     let events = [
-        Event::Wrote(writer, " are".to_owned()),
-        Event::Took(reader),
-        Event::Paused(reader),
-        Event::Unsent(reader),
-        Event::Resumed(reader),
-        Event::Ended(
+        FlowEvent::Wrote(writer, " are".to_owned()),
+        FlowEvent::Took(reader),
+        FlowEvent::Paused(reader),
+        FlowEvent::Unsent(reader),
+        FlowEvent::Resumed(reader),
+        FlowEvent::Ended(
             writer,
-            End { completed: true, text: "Roses are".to_owned(), ..End::default() },
+            ChildEnd { completed: true, text: "Roses are".to_owned(), ..ChildEnd::default() },
         ),
     ];
     let mut twin = run.state.clone();
@@ -398,8 +398,8 @@ fn facts_name_step_and_end() {
     run.writes("Roses");
     let mut facts = None;
     for id in std::mem::take(&mut run.pauses) {
-        for action in run.state.step(Event::Rang(id)) {
-            if let Action::Call { stream, .. } = action {
+        for action in run.state.step(FlowEvent::Rang(id)) {
+            if let FlowAction::Call { stream, .. } = action {
                 facts = stream;
             }
         }

@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Finish, Id, State};
+use a2a_hub_coordination::flow::{
+    ChildEnd, Definition, Finish, FlowAction, FlowEvent, FlowState, Id,
+};
 use serde_json::{Value, json};
 
 /// Scripted world: answers calls by `answer`, and remembers what was called.
 struct Run {
-    state: State,
-    todo: Vec<Action>,
+    state: FlowState,
+    todo: Vec<FlowAction>,
     called: Vec<String>,
     finish: Option<Finish>,
 }
@@ -16,34 +18,34 @@ struct Run {
 fn run(text: &str, input: Value) -> Run {
     let definition = Definition::parse(text).unwrap_or_else(|why| panic!("{why:#?}"));
     let input = definition.with_defaults(input).unwrap();
-    let mut state = State::new(definition, input, "task-1");
-    let todo = state.step(Event::Begun);
+    let mut state = FlowState::new(definition, input, "task-1");
+    let todo = state.step(FlowEvent::Begun);
     Run { state, todo, called: Vec::new(), finish: None }
 }
 
 impl Run {
     /// Runs to the end; `answer` gives the end of each call, by agent and text.
-    fn with(mut self, mut answer: impl FnMut(&str, &str) -> End) -> Self {
+    fn with(mut self, mut answer: impl FnMut(&str, &str) -> ChildEnd) -> Self {
         while !self.todo.is_empty() {
             let event = match self.todo.remove(0) {
-                Action::Call { id, agent, text, data, .. } => {
+                FlowAction::Call { id, agent, text, data, .. } => {
                     let text = data.map_or(text, |data| data.to_string());
                     self.called.push(format!("{agent}: {text}"));
-                    Event::Ended(id, answer(&agent, &text))
+                    FlowEvent::Ended(id, answer(&agent, &text))
                 }
-                Action::Ask { id, text } => {
+                FlowAction::Ask { id, text } => {
                     self.called.push(format!("ask: {text}"));
-                    Event::Answered(id, answer("ask", &text).text)
+                    FlowEvent::Answered(id, answer("ask", &text).text)
                 }
-                Action::Wait { id, ms } => {
+                FlowAction::Wait { id, ms } => {
                     self.called.push(format!("wait: {ms}"));
-                    Event::Rang(id)
+                    FlowEvent::Rang(id)
                 }
-                Action::Finish(finish) => {
+                FlowAction::Finish(finish) => {
                     self.finish = Some(finish);
                     continue;
                 }
-                Action::Cancel(_) | Action::Say(_) | Action::Send { .. } => continue,
+                FlowAction::Cancel(_) | FlowAction::Say(_) | FlowAction::Send { .. } => continue,
             };
             let more = self.state.step(event);
             self.todo.extend(more);
@@ -61,12 +63,12 @@ impl Run {
     }
 }
 
-fn done(text: impl Into<String>) -> End {
-    End { completed: true, text: text.into(), ..End::default() }
+fn done(text: impl Into<String>) -> ChildEnd {
+    ChildEnd { completed: true, text: text.into(), ..ChildEnd::default() }
 }
 
-fn failed(reason: &str, text: &str) -> End {
-    End { text: text.to_owned(), reason: reason.to_owned(), ..End::default() }
+fn failed(reason: &str, text: &str) -> ChildEnd {
+    ChildEnd { text: text.to_owned(), reason: reason.to_owned(), ..ChildEnd::default() }
 }
 
 const REVIEW: &str = r#"
@@ -277,7 +279,7 @@ input = { what = "{{ steps.ship.text }}" }
     // The timer of the step comes first in this world: it is not due yet.
     let script = |texts| {
         let mut run = run(ASK, json!({}));
-        run.todo.retain(|action| !matches!(action, Action::Wait { .. }));
+        run.todo.retain(|action| !matches!(action, FlowAction::Wait { .. }));
         run.with(answers(texts))
     };
     let yes = script(&["maybe", " Yes "]);
@@ -314,18 +316,18 @@ prompt = "{% if steps.a %}a{% endif %}{% if steps.b %}b{% endif %}"
         .todo
         .iter()
         .filter_map(|it| match it {
-            Action::Call { id, .. } => Some(*id),
-            Action::Send { .. }
-            | Action::Ask { .. }
-            | Action::Wait { .. }
-            | Action::Cancel(_)
-            | Action::Say(_)
-            | Action::Finish(_) => None,
+            FlowAction::Call { id, .. } => Some(*id),
+            FlowAction::Send { .. }
+            | FlowAction::Ask { .. }
+            | FlowAction::Wait { .. }
+            | FlowAction::Cancel(_)
+            | FlowAction::Say(_)
+            | FlowAction::Finish(_) => None,
         })
         .collect();
-    let actions = race.state.step(Event::Ended(ids[1], done("b is first")));
-    assert!(actions.contains(&Action::Cancel(ids[0])), "{actions:?}");
-    assert_eq!(race.state.step(Event::Ended(ids[0], done("late"))), []);
+    let actions = race.state.step(FlowEvent::Ended(ids[1], done("b is first")));
+    assert!(actions.contains(&FlowAction::Cancel(ids[0])), "{actions:?}");
+    assert_eq!(race.state.step(FlowEvent::Ended(ids[0], done("late"))), []);
     race.todo = actions;
     let race = race.with(|_, text| done(text));
     assert_eq!((race.text(), race.called.len()), ("b", 1));

@@ -1,6 +1,8 @@
 //! Programs that undo completed steps when a flow fails.
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Id, Role, State};
+use a2a_hub_coordination::flow::{
+    ChildEnd, Definition, FlowAction, FlowEvent, FlowState, Id, Role,
+};
 use serde_json::{Value, json};
 
 const FLOW: &str = r#"
@@ -19,51 +21,51 @@ run = ["check"]
 "#;
 
 /// State of a flow that failed after its first step, and the actions that followed.
-fn failing(text: &str) -> (State, Vec<Action>) {
+fn failing(text: &str) -> (FlowState, Vec<FlowAction>) {
     let definition = Definition::parse(text).unwrap_or_else(|why| panic!("{why:#?}"));
-    let mut state = State::new(definition, json!({ "place": "home" }), "task-1");
-    let begun = state.step(Event::Begun);
-    let deployed = End { completed: true, text: "v2".to_owned(), ..End::default() };
-    let checked = state.step(Event::Ended(call(&begun).0, deployed));
-    let actions = state.step(Event::Ended(call(&checked).0, exit(1, "it is down")));
+    let mut state = FlowState::new(definition, json!({ "place": "home" }), "task-1");
+    let begun = state.step(FlowEvent::Begun);
+    let deployed = ChildEnd { completed: true, text: "v2".to_owned(), ..ChildEnd::default() };
+    let checked = state.step(FlowEvent::Ended(call(&begun).0, deployed));
+    let actions = state.step(FlowEvent::Ended(call(&checked).0, exit(1, "it is down")));
     (state, actions)
 }
 
-fn exit(code: i32, text: &str) -> End {
+fn exit(code: i32, text: &str) -> ChildEnd {
     let (text, data) = (text.to_owned(), Some(json!({ "exit": code })));
-    End { completed: true, text, data, ..End::default() }
+    ChildEnd { completed: true, text, data, ..ChildEnd::default() }
 }
 
-fn cut_off() -> End {
-    End { reason: "hub_restarted".to_owned(), ..End::default() }
+fn cut_off() -> ChildEnd {
+    ChildEnd { reason: "hub_restarted".to_owned(), ..ChildEnd::default() }
 }
 
 /// Child, agent and data of the only call.
-fn call(actions: &[Action]) -> (Id, String, Option<Value>) {
+fn call(actions: &[FlowAction]) -> (Id, String, Option<Value>) {
     let mut calls = actions.iter().filter_map(|action| match action {
-        Action::Call { id, agent, data, .. } => Some((*id, agent.clone(), data.clone())),
-        Action::Send { .. }
-        | Action::Ask { .. }
-        | Action::Wait { .. }
-        | Action::Cancel(_)
-        | Action::Say(_)
-        | Action::Finish(_) => None,
+        FlowAction::Call { id, agent, data, .. } => Some((*id, agent.clone(), data.clone())),
+        FlowAction::Send { .. }
+        | FlowAction::Ask { .. }
+        | FlowAction::Wait { .. }
+        | FlowAction::Cancel(_)
+        | FlowAction::Say(_)
+        | FlowAction::Finish(_) => None,
     });
     calls.next().unwrap_or_else(|| panic!("no call: {actions:?}"))
 }
 
 /// Texts of the actions, and the reason of the end.
-fn told(actions: &[Action]) -> (Vec<&str>, Option<&str>) {
+fn told(actions: &[FlowAction]) -> (Vec<&str>, Option<&str>) {
     let mut said = (Vec::new(), None);
     for action in actions {
         match action {
-            Action::Say(text) => said.0.push(text.as_str()),
-            Action::Finish(finish) => said.1 = Some(finish.reason.as_str()),
-            Action::Call { .. }
-            | Action::Send { .. }
-            | Action::Ask { .. }
-            | Action::Wait { .. }
-            | Action::Cancel(_) => {}
+            FlowAction::Say(text) => said.0.push(text.as_str()),
+            FlowAction::Finish(finish) => said.1 = Some(finish.reason.as_str()),
+            FlowAction::Call { .. }
+            | FlowAction::Send { .. }
+            | FlowAction::Ask { .. }
+            | FlowAction::Wait { .. }
+            | FlowAction::Cancel(_) => {}
         }
     }
     said
@@ -81,10 +83,10 @@ fn program_undoes_step_of_failed_flow() {
     assert_eq!(told(&actions).0, ["deploy: is undone by kubectl rollout undo"]);
     let env = json!({ "A2A_INPUT_PLACE": "home", "A2A_STEP_DEPLOY_TEXT": "v2" });
     assert_eq!(data.unwrap(), json!({ "run": ["kubectl", "rollout", "undo"], "env": env }));
-    let actions = state.step(Event::Ended(id, exit(0, "")));
+    let actions = state.step(FlowEvent::Ended(id, exit(0, "")));
     assert_eq!(told(&actions), (vec![], Some("exit_nonzero")), "the flow's own reason");
     let (mut state, actions) = failing(FLOW);
-    let actions = state.step(Event::Ended(call(&actions).0, exit(3, "no cluster\nat all")));
+    let actions = state.step(FlowEvent::Ended(call(&actions).0, exit(3, "no cluster\nat all")));
     let why = "deploy: cannot be undone: its program ended with 3: no cluster";
     assert_eq!(told(&actions), (vec![why], Some("exit_nonzero")));
 }
@@ -96,17 +98,17 @@ fn interrupted_undo_follows_on_restart() {
         failing(&FLOW.replace("\"undo\"]", &undo))
     };
     let (mut state, actions) = with("retry");
-    let (id, agent, _) = call(&state.step(Event::Ended(call(&actions).0, cut_off())));
+    let (id, agent, _) = call(&state.step(FlowEvent::Ended(call(&actions).0, cut_off())));
     assert_eq!((id.attempt, agent.as_str()), (2, "script"));
     let (mut state, actions) = with("fail");
-    let actions = state.step(Event::Ended(call(&actions).0, cut_off()));
+    let actions = state.step(FlowEvent::Ended(call(&actions).0, cut_off()));
     assert_eq!(told(&actions), (vec!["deploy: cannot be undone: "], Some("exit_nonzero")));
     for (answer, repeats) in [("yes", true), ("no", false)] {
         let (mut state, actions) = failing(FLOW);
-        let asked = state.step(Event::Ended(call(&actions).0, cut_off()));
-        let [Action::Ask { id, text }] = asked.as_slice() else { panic!("{asked:?}") };
+        let asked = state.step(FlowEvent::Ended(call(&actions).0, cut_off()));
+        let [FlowAction::Ask { id, text }] = asked.as_slice() else { panic!("{asked:?}") };
         assert!(text.starts_with("The program that undoes the step deploy was cut off"), "{text}");
-        let actions = state.step(Event::Answered(*id, answer.to_owned()));
+        let actions = state.step(FlowEvent::Answered(*id, answer.to_owned()));
         match repeats {
             true => assert_eq!(call(&actions).0.attempt, 2),
             false => assert_eq!(told(&actions).1, Some("exit_nonzero")),

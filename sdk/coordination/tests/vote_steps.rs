@@ -4,7 +4,7 @@
 
 mod voters;
 
-use a2a_hub_coordination::flow::{Definition, End, Event, Role};
+use a2a_hub_coordination::flow::{ChildEnd, Definition, FlowEvent, Role};
 use serde_json::{Value, json};
 use voters::Run;
 
@@ -32,18 +32,18 @@ fn begin(text: &str) -> Run {
     Run::begin(text, json!({ "change": "x = 1" }))
 }
 
-fn ballot(choice: &str, confidence: f64) -> End {
+fn ballot(choice: &str, confidence: f64) -> ChildEnd {
     let data =
         json!({ "choice": choice, "confidence": confidence, "reason": format!("{choice}!") });
-    End { completed: true, text: data.to_string(), ..End::default() }
+    ChildEnd { completed: true, text: data.to_string(), ..ChildEnd::default() }
 }
 
-fn failed(reason: &str) -> End {
-    End { text: format!("{reason}: gone"), reason: reason.to_owned(), ..End::default() }
+fn failed(reason: &str) -> ChildEnd {
+    ChildEnd { text: format!("{reason}: gone"), reason: reason.to_owned(), ..ChildEnd::default() }
 }
 
 /// Output of a flow whose only step is this vote.
-fn outcome(vote: &str, ends: &[(&str, End)]) -> Value {
+fn outcome(vote: &str, ends: &[(&str, ChildEnd)]) -> Value {
     let text = format!(
         "description = \"x\"\n[[step]]\nid = \"decide\"\nvote = {{ agents = [\"a\", \"b\", \"c\"], choices = [\"approve\", \"revise\"]{vote} }}\nprompt = \"?\"\n"
     );
@@ -109,7 +109,7 @@ fn order_of_voters_ends_decides_nothing() {
 #[test]
 fn unusable_ballot_is_asked_for_once() {
     let mut run = begin(FLOW);
-    let wrong = End { completed: true, text: "I like it".to_owned(), ..End::default() };
+    let wrong = ChildEnd { completed: true, text: "I like it".to_owned(), ..ChildEnd::default() };
     run.end("a", wrong.clone());
     assert!(run.text_of("a").contains("Your last answer could not be used"));
     run.end("a", wrong);
@@ -127,7 +127,7 @@ fn time_limit_closes_vote_with_ballots() {
     run.end("a", ballot("approve", 1.0));
     run.end("b", ballot("approve", 1.0));
     let timer = run.timers.iter().map(|(id, _)| *id).find(|id| id.role == Role::Timeout);
-    run.step(Event::Rang(timer.unwrap()));
+    run.step(FlowEvent::Rang(timer.unwrap()));
     assert_eq!(run.state.open(), 1, "the voter at work is cancelled");
     assert!(run.text_of("writer").contains("| approve"));
 }

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use a2a_hub_coordination::vote::{Action, Ballot, Decision, Event, Outcome, Poll, Rule, State};
+use a2a_hub_coordination::vote::{
+    Ballot, Poll, PollAction, PollDecision, PollEvent, PollOutcome, PollState, Rule,
+};
 use proptest::prelude::*;
 
 fn poll(voters: usize, rule: Rule) -> Poll {
@@ -18,59 +20,59 @@ fn ballot(choice: &str, confidence: f64) -> Ballot {
 }
 
 /// Event of the voter with this number: `None` is a failure.
-fn event(voter: usize, answer: Option<(&str, f64)>) -> Event {
+fn event(voter: usize, answer: Option<(&str, f64)>) -> PollEvent {
     let name = format!("v{voter}");
     match answer {
-        Some((choice, confidence)) => Event::Voted(name, ballot(choice, confidence)),
-        None => Event::Failed(name, "gone".to_owned()),
+        Some((choice, confidence)) => PollEvent::Voted(name, ballot(choice, confidence)),
+        None => PollEvent::Failed(name, "gone".to_owned()),
     }
 }
 
 /// Runs a poll with these answers, and returns its only outcome.
-fn run(poll: Poll, events: Vec<Event>) -> Outcome {
-    let mut state = State::new(poll).unwrap();
-    let mut actions = state.step(0, Event::Begun);
+fn run(poll: Poll, events: Vec<PollEvent>) -> PollOutcome {
+    let mut state = PollState::new(poll).unwrap();
+    let mut actions = state.step(0, PollEvent::Begun);
     for event in events {
         actions.extend(state.step(1, event));
     }
-    actions.extend(state.step(1_000, Event::Rang));
+    actions.extend(state.step(1_000, PollEvent::Rang));
     let mut finished = actions.into_iter().filter_map(|action| match action {
-        Action::Finish(outcome) => Some(outcome),
-        Action::Call(_) | Action::Wait(_) | Action::Cancel(_) => None,
+        PollAction::Finish(outcome) => Some(outcome),
+        PollAction::Call(_) | PollAction::Wait(_) | PollAction::Cancel(_) => None,
     });
     let outcome = finished.next().unwrap();
     assert_eq!(finished.next(), None, "a poll closes once");
     outcome
 }
 
-fn decided(choice: &str) -> Decision {
-    Decision::Decided(choice.to_owned())
+fn decided(choice: &str) -> PollDecision {
+    PollDecision::Decided(choice.to_owned())
 }
 
 #[test]
 fn each_rule_has_its_outcomes() {
     let (yes, no, later) = (Some(("yes", 0.5)), Some(("no", 0.5)), Some(("later", 0.5)));
     let sure = Some(("no", 1.0));
-    let tie = Decision::Tie(vec!["yes".to_owned(), "no".to_owned()]);
+    let tie = PollDecision::Tie(vec!["yes".to_owned(), "no".to_owned()]);
     let weighted = || Rule::Weighted(BTreeMap::new());
     let by_record = Rule::Weighted(BTreeMap::from([("v0".to_owned(), 3.0)]));
     let table = [
         (Rule::Majority, vec![yes, yes, no], decided("yes")),
         (Rule::Majority, vec![yes, no, None], tie.clone()),
-        (Rule::Majority, vec![yes, None, None], Decision::NoQuorum),
-        (Rule::Majority, vec![yes, yes, no, later], Decision::None("yes".to_owned())),
-        (Rule::Majority, vec![None; 3], Decision::NoQuorum),
+        (Rule::Majority, vec![yes, None, None], PollDecision::NoQuorum),
+        (Rule::Majority, vec![yes, yes, no, later], PollDecision::None("yes".to_owned())),
+        (Rule::Majority, vec![None; 3], PollDecision::NoQuorum),
         (weighted(), vec![yes, yes, sure], tie.clone()),
         (weighted(), vec![yes, no, sure], decided("no")),
-        (weighted(), vec![Some(("yes", 0.0)), Some(("no", f64::NAN))], Decision::NoQuorum),
+        (weighted(), vec![Some(("yes", 0.0)), Some(("no", f64::NAN))], PollDecision::NoQuorum),
         (weighted(), vec![yes, Some(("no", 9e99))], decided("no")),
         (by_record, vec![yes, no, no], decided("yes")),
         (Rule::Quorum(2), vec![yes, yes, None], decided("yes")),
-        (Rule::Quorum(2), vec![yes, no, None], Decision::NoQuorum),
+        (Rule::Quorum(2), vec![yes, no, None], PollDecision::NoQuorum),
         (Rule::Quorum(1), vec![yes, no, None], tie.clone()),
-        (Rule::Quorum(3), vec![yes, yes, no, None], Decision::NoQuorum),
+        (Rule::Quorum(3), vec![yes, yes, no, None], PollDecision::NoQuorum),
         (Rule::Quorum(1), vec![None, None, later], decided("later")),
-        (Rule::Quorum(2), vec![yes, Some(("maybe", 1.0)), None], Decision::NoQuorum),
+        (Rule::Quorum(2), vec![yes, Some(("maybe", 1.0)), None], PollDecision::NoQuorum),
     ];
     for (rule, answers, decision) in table {
         let events = answers.iter().enumerate().map(|(voter, it)| event(voter, *it)).collect();
@@ -92,14 +94,14 @@ fn dissent_and_failures_are_kept() {
 
 #[test]
 fn late_second_and_foreign_ballots_are_ignored() {
-    let mut state = State::new(poll(2, Rule::Majority)).unwrap();
-    let begun = state.step(5, Event::Begun);
-    assert_eq!(begun.last(), Some(&Action::Wait(1_005)));
+    let mut state = PollState::new(poll(2, Rule::Majority)).unwrap();
+    let begun = state.step(5, PollEvent::Begun);
+    assert_eq!(begun.last(), Some(&PollAction::Wait(1_005)));
     assert_eq!(state.step(6, event(0, Some(("yes", 1.0)))), []);
     assert_eq!(state.step(7, event(0, Some(("no", 1.0)))), []);
     assert_eq!(state.step(8, event(9, Some(("no", 1.0)))), []);
     let actions = state.step(1_005, event(1, Some(("no", 1.0))));
-    let [Action::Cancel(late), Action::Finish(outcome)] = actions.as_slice() else {
+    let [PollAction::Cancel(late), PollAction::Finish(outcome)] = actions.as_slice() else {
         panic!("{actions:?}")
     };
     let first = ("v0".to_owned(), ballot("yes", 1.0));
@@ -109,7 +111,7 @@ fn late_second_and_foreign_ballots_are_ignored() {
 
 #[test]
 fn polls_that_cannot_be_held_are_refused() {
-    let told = |poll: Poll| State::new(poll).map(drop).unwrap_err();
+    let told = |poll: Poll| PollState::new(poll).map(drop).unwrap_err();
     assert_eq!(told(poll(0, Rule::Majority)), "a vote has at least one voter");
     let twice = Poll { choices: vec!["yes".into(), "yes".into()], ..poll(1, Rule::Majority) };
     assert_eq!(told(twice), "a vote has at least two choices");
@@ -133,7 +135,7 @@ fn rule((kind, k): (u8, usize), voters: usize) -> Rule {
     }
 }
 
-fn events(answers: &[Option<(usize, f64)>]) -> Vec<Event> {
+fn events(answers: &[Option<(usize, f64)>]) -> Vec<PollEvent> {
     let named = |(choice, sure): (usize, f64)| (["yes", "no", "later"][choice], sure);
     answers.iter().enumerate().map(|(voter, it)| event(voter, it.map(named))).collect()
 }
@@ -169,14 +171,14 @@ proptest! {
         // One failure more than that is too many.
         let answers = (0..n).map(|voter| event(voter, (voter + 1 < k).then_some(("yes", 0.5))));
         let outcome = run(poll(n, Rule::Quorum(k)), answers.collect());
-        prop_assert_eq!(outcome.decision, Decision::NoQuorum);
+        prop_assert_eq!(outcome.decision, PollDecision::NoQuorum);
     }
 
     #[test]
     fn every_voter_has_ballot_or_failure(answers in answers(), kind in rules()) {
         let outcome = run(poll(answers.len(), rule(kind, answers.len())), events(&answers));
         prop_assert_eq!(outcome.ballots.len() + outcome.failed.len(), answers.len());
-        if let Decision::Decided(choice) = &outcome.decision {
+        if let PollDecision::Decided(choice) = &outcome.decision {
             let best = outcome.tally.iter().max_by(|one, other| one.1.total_cmp(&other.1));
             prop_assert_eq!(&best.unwrap().0, choice);
         }

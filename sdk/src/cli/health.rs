@@ -29,7 +29,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// Login that a run found missing. A check may not notice: an expired key still exists.
 #[derive(Serialize, Deserialize)]
-struct Refused {
+struct MissingLogin {
     /// Time of the run's end, in seconds since 1970.
     at: u64,
     why: String,
@@ -37,19 +37,19 @@ struct Refused {
 
 /// Records that a run found the login missing. Without memory, only checks tell.
 pub(super) fn login_refused(ctx: &Context, why: &str) {
-    let _ = ctx.remember(REFUSED, &Refused { at: now(), why: why.to_owned() });
+    let _ = ctx.remember(REFUSED, &MissingLogin { at: now(), why: why.to_owned() });
 }
 
 /// Records that a run's login was accepted.
 pub(super) fn login_works(ctx: &Context) {
-    if let Ok(Some(_)) = ctx.recall::<Refused>(REFUSED) {
+    if let Ok(Some(_)) = ctx.recall::<MissingLogin>(REFUSED) {
         let _ = ctx.forget(REFUSED);
     }
 }
 
 /// Reason with which a recent run found the login missing.
 fn refused(ctx: &Context) -> Option<String> {
-    let Refused { at, why } = ctx.recall(REFUSED).ok().flatten()?;
+    let MissingLogin { at, why } = ctx.recall(REFUSED).ok().flatten()?;
     let is_recent = now().saturating_sub(at) < REFUSED_FOR.as_secs();
     is_recent.then(|| {
         format!(

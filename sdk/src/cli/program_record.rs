@@ -11,7 +11,7 @@ use crate::{Command, Context, Failure};
 
 /// Stored record of a parked program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Program {
+pub(super) struct ProgramRecord {
     /// Hash of the terms on which it was started: [`terms`].
     terms: u64,
     /// Session that its command names.
@@ -27,7 +27,7 @@ pub(super) struct Program {
 /// Stored form of a command: program, arguments, variables, directory.
 type CommandLine = (String, Vec<String>, Vec<(String, String)>, Option<String>);
 
-impl Program {
+impl ProgramRecord {
     /// Creates the record of an idle program that this command started for this job.
     pub(super) fn new<C: Cli>(job: &Job, command: &Command, idle: Idle) -> Self {
         let Command { program, args, env, cwd } = command.clone();

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use super::idle::Idle;
-use super::program_record::{Program, names_files};
+use super::program_record::{ProgramRecord, names_files};
 use super::sessions::Sessions;
 use super::{Action, Choices, Cli, Driver, Job, Session};
 use crate::{Child, Command, Context, Failure, Level, Line, Task};
@@ -27,7 +27,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 /// Program that runs before its turn.
 pub(super) enum Ready {
     /// Program that answered the conversation's last turn and was parked.
-    Idle(Child, Box<Program>),
+    Idle(Child, Box<ProgramRecord>),
     /// Program that was started ahead and greeted.
     Ahead(Child),
 }

@@ -1,7 +1,7 @@
 //! A task from its prompt to its end: runs the program, with retries, and reports the result.
 
 use super::health;
-use super::program_record::Program;
+use super::program_record::ProgramRecord;
 use super::prompt::Request;
 use super::reuse::{self, Ready};
 use super::sessions::Sessions;
@@ -172,7 +172,7 @@ fn first_turn<C: Cli>(
 ) -> Result<Option<End>, Failure> {
     let (ctx, job) = (talk.ctx, talk.job);
     let idle_program =
-        |driver: &C::Driver| driver.idle().map(|idle| Program::new::<C>(job, command, idle));
+        |driver: &C::Driver| driver.idle().map(|idle| ProgramRecord::new::<C>(job, command, idle));
     let end = turn(talk, &mut driver, first, idle_program)?;
     if let Some(End::Completed { .. }) = end {
         reuse::start_ahead::<C>(ctx, job);
@@ -181,7 +181,7 @@ fn first_turn<C: Cli>(
 }
 
 /// Runs another turn of a parked program; `None` if the program is unusable by now.
-fn go_on<C: Cli>(mut talk: Talk<'_>, program: &Program) -> Result<Option<End>, Failure> {
+fn go_on<C: Cli>(mut talk: Talk<'_>, program: &ProgramRecord) -> Result<Option<End>, Failure> {
     let mut driver = C::driver(talk.ctx, talk.job)?;
     let Some(first) = reuse::again(&mut talk.child, &mut driver, program.idle())? else {
         reuse::end(talk.child);
@@ -198,7 +198,7 @@ fn turn<D: Driver>(
     mut talk: Talk<'_>,
     driver: &mut D,
     first: Vec<Action>,
-    idle_program: impl Fn(&D) -> Option<Program>,
+    idle_program: impl Fn(&D) -> Option<ProgramRecord>,
 ) -> Result<Option<End>, Failure> {
     let (end, has_exited) = match until_end(&mut talk, driver, first) {
         Err(Failure::Cancelled) => {

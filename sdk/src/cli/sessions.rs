@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 use super::health::now;
-use super::program_record::Program;
+use super::program_record::ProgramRecord;
 use crate::{Context, Failure, Level};
 
 /// Prefix of the memory keys; the id of the conversation follows.
@@ -30,7 +30,7 @@ struct SessionRecord {
     session: Session,
     /// Program that answered last, if it was parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    program: Option<Program>,
+    program: Option<ProgramRecord>,
 }
 
 impl<'a> Sessions<'a> {
@@ -45,7 +45,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// Program that answered last, if it was parked.
-    pub(super) fn program(&self) -> Result<Option<Program>, Failure> {
+    pub(super) fn program(&self) -> Result<Option<ProgramRecord>, Failure> {
         Ok(self.ctx.recall::<SessionRecord>(&self.key)?.and_then(|record| record.program))
     }
 
@@ -55,7 +55,7 @@ impl<'a> Sessions<'a> {
     pub(super) fn store(
         &self,
         session: &Session,
-        program: Option<&Program>,
+        program: Option<&ProgramRecord>,
     ) -> Result<(), Failure> {
         let record =
             SessionRecord { used: now(), session: session.clone(), program: program.cloned() };
@@ -72,7 +72,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// Other conversation that has a program with this session, if any.
-    pub(super) fn holder(&self, session: &str) -> Result<Option<(Self, Program)>, Failure> {
+    pub(super) fn holder(&self, session: &str) -> Result<Option<(Self, ProgramRecord)>, Failure> {
         for key in self.ctx.remembered(PREFIX)?.into_iter().filter(|key| *key != self.key) {
             let program = self.ctx.recall::<SessionRecord>(&key)?.and_then(|record| record.program);
             if let Some(program) = program.filter(|it| it.idle().session.id == session) {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::interrupt::interrupt;
-use super::program_record::Program;
+use super::program_record::ProgramRecord;
 use super::sessions::Sessions;
 use super::tool_calls::ReportedCalls;
 use super::{
@@ -256,7 +256,11 @@ impl<'a> Talk<'a> {
     /// Publishes the answer and releases the program: parks it for the next turn as `program`, or
     /// lets it exit by itself, since it saves its session meanwhile. The protocol has ended the
     /// run, so nothing waits for the exit.
-    pub(super) fn close(mut self, mut end: End, program: Option<Program>) -> Result<End, Failure> {
+    pub(super) fn close(
+        mut self,
+        mut end: End,
+        program: Option<ProgramRecord>,
+    ) -> Result<End, Failure> {
         if let (End::Completed { metadata, .. } | End::Failed { metadata, .. }, Some(id)) =
             (&mut end, self.session_id.take())
         {
@@ -322,7 +326,7 @@ impl<'a> Talk<'a> {
     pub(super) fn interrupt<D: Driver>(
         mut self,
         driver: &mut D,
-        idle_program: impl Fn(&D) -> Option<Program>,
+        idle_program: impl Fn(&D) -> Option<ProgramRecord>,
     ) {
         // The hub serves programs of a cancelled run once the agent has noticed.
         if self.is_allowed_more || !self.ctx.cancelled() {

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::child::{Inbox, ScriptedCall, child};
 use super::mind::Mind;
 use super::process::{KeptPrograms, ScriptedProcess, Stop};
-use super::program::{Program, Script};
+use super::program::{Program, ProgramScript};
 use super::step::{self, ScriptedStep};
-use super::workspace::Workspace;
+use super::workspace::WorkspaceFiles;
 use crate::bindings::a2a::hub::wait::First;
-use crate::host::{Change, ExchangeHandle, Host, Pollable, PosedQuestion};
+use crate::host::{ExchangeHandle, Host, MemoryChange, Pollable, PosedQuestion};
 use crate::message::joined_text;
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
@@ -23,10 +23,10 @@ use crate::{
 
 /// Hub that follows a script. Clones share one hub.
 #[derive(Clone, Default)]
-pub struct ScriptedHost(Rc<RefCell<State>>);
+pub struct ScriptedHost(Rc<RefCell<HostState>>);
 
 #[derive(Default)]
-struct State {
+struct HostState {
     events: Vec<Event>,
     logs: Vec<(Level, String)>,
     asked: Vec<(Need, Message)>,
@@ -36,8 +36,8 @@ struct State {
     mind: Mind,
     settings: BTreeMap<String, String>,
     files: Vec<(String, Vec<u8>)>,
-    workspace: Workspace,
-    scripts: Vec<Rc<RefCell<Script>>>,
+    workspace: WorkspaceFiles,
+    scripts: Vec<Rc<RefCell<ProgramScript>>>,
     spawned: Vec<Command>,
     kept: KeptPrograms,
     responses: VecDeque<Scripted>,
@@ -55,7 +55,7 @@ struct State {
     withdrawn: usize,
     children: Vec<ChildTask>,
     inbox: Rc<RefCell<Inbox>>,
-    steps: step::Kept,
+    steps: step::StepResults,
 }
 
 /// Scripted HTTP response: status, headers, and chunks of the body.
@@ -84,7 +84,7 @@ impl ScriptedHost {
 
     /// Scripts one run of a program. Several scripts of one program are used in order.
     pub fn program(&self, program: &str) -> Program {
-        let script = Rc::new(RefCell::new(Script::new(program)));
+        let script = Rc::new(RefCell::new(ProgramScript::new(program)));
         self.0.borrow_mut().scripts.push(Rc::clone(&script));
         Program(script)
     }
@@ -436,7 +436,7 @@ impl Host for ScriptedHost {
         Ok(json!(self.0.borrow().mind.working).to_string())
     }
 
-    fn change_context_memory(&self, change: Change<'_>) -> Result<(), Failure> {
+    fn change_context_memory(&self, change: MemoryChange<'_>) -> Result<(), Failure> {
         self.0.borrow_mut().mind.change(change)
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Failure;
-use crate::host::Change;
+use crate::host::MemoryChange;
 use crate::working_memory::{Decision, MemoryItem, Thought, WorkingMemory};
 
 /// Context memory: working memory, and items oldest first.
@@ -14,23 +14,23 @@ pub(super) struct Mind {
 }
 
 impl Mind {
-    pub(super) fn change(&mut self, change: Change<'_>) -> Result<(), Failure> {
+    pub(super) fn change(&mut self, change: MemoryChange<'_>) -> Result<(), Failure> {
         let WorkingMemory { goal, thoughts, decisions, variables, private_variables } =
             &mut self.working;
         match change {
-            Change::Goal(said) => *goal = said.map(str::to_owned),
-            Change::Thought { content, private } => {
+            MemoryChange::Goal(said) => *goal = said.map(str::to_owned),
+            MemoryChange::Thought { content, private } => {
                 let thought = Thought { content: content.to_owned(), at: None, private };
                 if !thoughts.contains(&thought) {
                     thoughts.push(thought);
                 }
             }
-            Change::Decide { key, value, reason, private } => {
+            MemoryChange::Decide { key, value, reason, private } => {
                 decisions.retain(|known| known.key != key);
                 let (key, reason) = (key.to_owned(), reason.map(str::to_owned));
                 decisions.push(Decision { key, value: read(value)?, reason, at: None, private });
             }
-            Change::Variable { name, value, private } => {
+            MemoryChange::Variable { name, value, private } => {
                 private_variables.retain(|known| known != name);
                 match value {
                     Some(value) => variables.insert(name.to_owned(), read(value)?),
@@ -38,12 +38,12 @@ impl Mind {
                 };
                 private_variables.extend((private && value.is_some()).then(|| name.to_owned()));
             }
-            Change::Remember(item) => {
+            MemoryChange::Remember(item) => {
                 let item: MemoryItem = read(item)?;
                 self.items.retain(|known| known.id != item.id);
                 self.items.push(item);
             }
-            Change::Forget(id) => self.items.retain(|known| known.id != id),
+            MemoryChange::Forget(id) => self.items.retain(|known| known.id != id),
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::program::Script;
+use super::program::ProgramScript;
 use crate::host::Process;
 use crate::{Command, ExitStatus, Failure, Output};
 
@@ -21,16 +21,16 @@ pub struct KeptPrograms(Rc<RefCell<Shelf>>);
 
 #[derive(Default)]
 struct Shelf {
-    kept: Vec<Kept>,
+    kept: Vec<ParkedProgram>,
     taken_up: Vec<(String, Command)>,
     refusal: Option<Failure>,
 }
 
 /// Parked program.
-struct Kept {
+struct ParkedProgram {
     key: String,
     command: Command,
-    script: Rc<RefCell<Script>>,
+    script: Rc<RefCell<ProgramScript>>,
 }
 
 impl KeptPrograms {
@@ -64,7 +64,7 @@ impl KeptPrograms {
         let mut shelf = self.0.borrow_mut();
         shelf.taken_up.push((key.into(), command.clone()));
         let at = shelf.kept.iter().position(|kept| kept.key == key)?;
-        let Kept { command: then, script, .. } = shelf.kept.swap_remove(at);
+        let ParkedProgram { command: then, script, .. } = shelf.kept.swap_remove(at);
         let fits = then == *command && !script.borrow().has_ended();
         fits.then(|| ScriptedProcess { command: then, script, kept: self.clone(), stop })
     }
@@ -73,7 +73,7 @@ impl KeptPrograms {
 /// Program that follows its script.
 pub(crate) struct ScriptedProcess {
     command: Command,
-    script: Rc<RefCell<Script>>,
+    script: Rc<RefCell<ProgramScript>>,
     kept: KeptPrograms,
     stop: Stop,
 }
@@ -81,7 +81,7 @@ pub(crate) struct ScriptedProcess {
 impl ScriptedProcess {
     pub(super) fn start(
         command: &Command,
-        script: Rc<RefCell<Script>>,
+        script: Rc<RefCell<ProgramScript>>,
         kept: KeptPrograms,
         stop: Stop,
     ) -> Result<Self, Failure> {
@@ -142,7 +142,7 @@ impl Process for ScriptedProcess {
             return Err(why.clone());
         }
         shelf.kept.retain(|kept| kept.key != key);
-        shelf.kept.push(Kept { key: key.into(), command, script });
+        shelf.kept.push(ParkedProgram { key: key.into(), command, script });
         Ok(())
     }
 }

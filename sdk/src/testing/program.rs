@@ -9,32 +9,32 @@ use serde_json::Value;
 use crate::{Command, ExitStatus, Failure, Output};
 
 /// Script of one run of a program, and afterwards its record.
-pub struct Program(pub(super) Rc<RefCell<Script>>);
+pub struct Program(pub(super) Rc<RefCell<ProgramScript>>);
 
-pub(super) struct Script {
+pub(super) struct ProgramScript {
     pub(super) program: String,
     args: Option<Vec<String>>,
     pub(super) refused: Option<Failure>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<ScriptStep>,
     exit: ExitStatus,
     pub(super) stdin: Vec<u8>,
     lines_read: usize,
     pub(super) stdin_closed: bool,
 }
 
-enum Step {
+enum ScriptStep {
     Write(Output),
     Read,
     Pause,
 }
 
 impl Program {
-    fn change(self, change: impl FnOnce(&mut Script)) -> Self {
+    fn change(self, change: impl FnOnce(&mut ProgramScript)) -> Self {
         change(&mut self.0.borrow_mut());
         self
     }
 
-    fn step(self, step: Step) -> Self {
+    fn step(self, step: ScriptStep) -> Self {
         self.change(|script| script.steps.push_back(step))
     }
 
@@ -45,17 +45,17 @@ impl Program {
 
     /// Writes one chunk of standard output.
     pub fn stdout(self, chunk: impl AsRef<[u8]>) -> Self {
-        self.step(Step::Write(Output::Stdout(chunk.as_ref().into())))
+        self.step(ScriptStep::Write(Output::Stdout(chunk.as_ref().into())))
     }
 
     /// Writes one chunk of standard error.
     pub fn stderr(self, chunk: impl AsRef<[u8]>) -> Self {
-        self.step(Step::Write(Output::Stderr(chunk.as_ref().into())))
+        self.step(ScriptStep::Write(Output::Stderr(chunk.as_ref().into())))
     }
 
     /// Waits for a line of standard input.
     pub fn reads(self) -> Self {
-        self.step(Step::Read)
+        self.step(ScriptStep::Read)
     }
 
     /// Plays a recorded conversation: writes the text after each `< `, and waits for a line at each
@@ -70,7 +70,7 @@ impl Program {
 
     /// Is silent until one wait of the agent has timed out.
     pub fn pauses(self) -> Self {
-        self.step(Step::Pause)
+        self.step(ScriptStep::Pause)
     }
 
     /// Exits with that code instead of 0.
@@ -99,7 +99,7 @@ impl Program {
     }
 }
 
-impl Script {
+impl ProgramScript {
     pub(super) fn new(program: &str) -> Self {
         Self {
             program: program.into(),
@@ -124,9 +124,9 @@ impl Script {
     /// True if the agent can read without waiting.
     pub(super) fn is_ready(&self) -> bool {
         match self.steps.front() {
-            None | Some(Step::Write(_)) => true,
-            Some(Step::Read) => self.has_unread_line() || self.stdin_closed,
-            Some(Step::Pause) => false,
+            None | Some(ScriptStep::Write(_)) => true,
+            Some(ScriptStep::Read) => self.has_unread_line() || self.stdin_closed,
+            Some(ScriptStep::Pause) => false,
         }
     }
 
@@ -145,26 +145,26 @@ impl Script {
         loop {
             match self.steps.front() {
                 None => return Some(Output::Exited(self.exit)),
-                Some(Step::Write(output)) => {
+                Some(ScriptStep::Write(output)) => {
                     let output = output.clone();
                     self.steps.pop_front();
                     return Some(output);
                 }
-                Some(Step::Pause) => {
+                Some(ScriptStep::Pause) => {
                     self.steps.pop_front();
                     if !patient {
                         return None;
                     }
                 }
-                Some(Step::Read) if self.has_unread_line() => {
+                Some(ScriptStep::Read) if self.has_unread_line() => {
                     self.lines_read += 1;
                     self.steps.pop_front();
                 }
                 // At the end of input, a program that reads to the end continues.
-                Some(Step::Read) if self.stdin_closed => {
+                Some(ScriptStep::Read) if self.stdin_closed => {
                     self.steps.pop_front();
                 }
-                Some(Step::Read) => return None,
+                Some(ScriptStep::Read) => return None,
             }
         }
     }

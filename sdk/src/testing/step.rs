@@ -8,18 +8,18 @@ use crate::host::StepHandle;
 use crate::{Failure, StepMode};
 
 /// Results of steps, by key.
-pub(super) type Kept = Rc<RefCell<BTreeMap<String, String>>>;
+pub(super) type StepResults = Rc<RefCell<BTreeMap<String, String>>>;
 
 /// Step of a run on a scripted hub.
 pub(crate) struct ScriptedStep {
-    steps: Kept,
+    steps: StepResults,
     key: String,
     mode: StepMode,
     kept: Option<String>,
 }
 
 impl ScriptedStep {
-    pub(super) fn begin(steps: &Kept, key: &str, mode: StepMode) -> Self {
+    pub(super) fn begin(steps: &StepResults, key: &str, mode: StepMode) -> Self {
         let kept = steps.borrow().get(key).cloned().filter(|_| mode != StepMode::Again);
         Self { steps: Rc::clone(steps), key: key.to_owned(), mode, kept }
     }

@@ -6,12 +6,12 @@ use crate::Failure;
 
 /// Files by path, if the script grants a workspace.
 #[derive(Default)]
-pub(super) struct Workspace {
+pub(super) struct WorkspaceFiles {
     files: Option<BTreeMap<String, Vec<u8>>>,
     pub(super) read_only: bool,
 }
 
-impl Workspace {
+impl WorkspaceFiles {
     pub(super) fn grant(&mut self, files: &[(&str, &str)]) {
         let file = |(path, text): &(&str, &str)| ((*path).to_owned(), text.as_bytes().to_vec());
         self.files = Some(files.iter().map(file).collect());

@@ -11,10 +11,10 @@ const DAY: i64 = 86_400;
 const START: i64 = 1_793_491_200;
 
 fn made(hash: &str, author: &str, days: i64, subject: &str, files: &[(&str, u32)]) -> Commit {
-    let change = |&(path, lines): &(&str, u32)| FileChange {
+    let change = |&(path, lines): &(&str, u32)| CommitChange {
         path: path.into(),
         lines: Some((lines, 1)),
-        ..FileChange::default()
+        ..CommitChange::default()
     };
     Commit {
         hash: hash.repeat(40),
@@ -103,7 +103,7 @@ fn commit_is_shown_with_message() {
     let mut told = made("d", "Ada", 1, "feat: move", &[("src/b.rs", 3)]);
     told.body = "Because.\n\nSee *there*.".into();
     told.files[0].renamed_from = Some("src/a.rs".into());
-    told.files.push(FileChange { path: "logo.png".into(), ..FileChange::default() });
+    told.files.push(CommitChange { path: "logo.png".into(), ..CommitChange::default() });
     let tag = |name: &str, days| Tag {
         name: name.into(),
         time: START + days * DAY,
@@ -155,7 +155,7 @@ fn help_uses_names_of_repository() {
 
 #[test]
 fn help_examples_are_parsed() {
-    use crate::question::Question;
+    use crate::question::HistoryQuestion;
     let examples = Examples {
         path: Some("src/a.rs".into()),
         tag: Some("v1.1".into()),
@@ -164,7 +164,9 @@ fn help_examples_are_parsed() {
     let help = help(&examples);
     let questions = help.lines().filter_map(|line| line.strip_prefix("- `")?.strip_suffix('`'));
     let not_understood: Vec<&str> = questions
-        .filter(|question| Question::parse(question, date(2026, 11, 21)) == Question::Unknown)
+        .filter(|question| {
+            HistoryQuestion::parse(question, date(2026, 11, 21)) == HistoryQuestion::Unknown
+        })
         .collect();
     assert_eq!((not_understood, help.lines().count()), (vec![], 14));
 }

@@ -18,12 +18,12 @@ pub(crate) struct Commit {
     /// Rest of the message.
     pub(crate) body: String,
     /// Changed files, if requested.
-    pub(crate) files: Vec<FileChange>,
+    pub(crate) files: Vec<CommitChange>,
 }
 
 /// Change of a file by a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct FileChange {
+pub(crate) struct CommitChange {
     /// Path after the commit.
     pub(crate) path: String,
     /// Path before the commit, if it differs.
@@ -102,15 +102,18 @@ fn relabelled(text: &str) -> String {
 
 /// Parses `added TAB deleted TAB path`; without a path, the next fields have the old and the new
 /// one.
-fn file_change<'a>(figures: &str, mut next: impl FnMut() -> Option<&'a str>) -> Option<FileChange> {
+fn file_change<'a>(
+    figures: &str,
+    mut next: impl FnMut() -> Option<&'a str>,
+) -> Option<CommitChange> {
     let mut figures = figures.trim_start_matches('\n').splitn(3, '\t');
     let (added, deleted, path) = (figures.next()?, figures.next()?, figures.next()?);
     let lines = added.parse().ok().zip(deleted.parse().ok());
     if !path.is_empty() {
-        return Some(FileChange { path: path.to_owned(), renamed_from: None, lines });
+        return Some(CommitChange { path: path.to_owned(), renamed_from: None, lines });
     }
     let (old, new) = (next()?, next()?);
-    Some(FileChange { path: new.to_owned(), renamed_from: Some(old.to_owned()), lines })
+    Some(CommitChange { path: new.to_owned(), renamed_from: Some(old.to_owned()), lines })
 }
 
 /// Parses tags in the form of `TAG_FORMAT`. An annotated tag's own object precedes its commit.

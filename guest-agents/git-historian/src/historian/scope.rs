@@ -6,7 +6,7 @@ use super::Historian;
 use crate::error::QuestionError;
 use crate::git::{Selection, Tag};
 use crate::markdown::code;
-use crate::paths::{self, Found};
+use crate::paths::{self, PathTarget};
 use crate::releases;
 use crate::span::Span;
 
@@ -62,9 +62,9 @@ impl Historian<'_> {
             }
         }
         match path.map(|path| self.find(path)).transpose()? {
-            None | Some(Found::Root) => {}
-            Some(Found::File(path)) => (scope.path, scope.is_file) = (Some(path), true),
-            Some(Found::Folder(path)) => scope.path = Some(path),
+            None | Some(PathTarget::Root) => {}
+            Some(PathTarget::File(path)) => (scope.path, scope.is_file) = (Some(path), true),
+            Some(PathTarget::Folder(path)) => scope.path = Some(path),
         }
         if let Some(path) = &scope.path {
             scope.label += &format!(" in {}", code(path));
@@ -72,7 +72,7 @@ impl Historian<'_> {
         Ok(scope)
     }
 
-    pub(super) fn find(&self, query: &str) -> Result<Found, QuestionError> {
+    pub(super) fn find(&self, query: &str) -> Result<PathTarget, QuestionError> {
         let files = self.git.files(&self.repository.head)?;
         paths::find(query, &files)
             .map_err(|nearest| QuestionError::UnknownPath { query: query.to_owned(), nearest })

@@ -1,6 +1,6 @@
 //! Parses questions for a number: "how many commits are there?", "how old is this repository?".
 
-use super::{Question, Rev, Sentence};
+use super::{HistoryQuestion, Rev, Sentence};
 use crate::span::Span;
 
 /// Subject of a count.
@@ -19,19 +19,19 @@ const COMMITS: [&str; 4] = ["commit", "commits", "revisions", "changes"];
 const RELEASES: [&str; 4] = ["release", "releases", "tags", "versions"];
 
 impl Sentence {
-    /// A question for a number, or [`Question::Unknown`] for a number that the history does not
+    /// A question for a number, or [`HistoryQuestion::Unknown`] for a number that the history does not
     /// have.
-    pub(super) fn count(&self) -> Option<Question> {
+    pub(super) fn count(&self) -> Option<HistoryQuestion> {
         let asks = self.has(&["count", "number"]).then_some("many");
         let asks = asks.or_else(|| self.measure())?;
         let count = |counted| {
             let (span, path) = (self.span.clone(), self.path.clone());
-            Some(Question::Count { counted, span, path, author: self.author.clone() })
+            Some(HistoryQuestion::Count { counted, span, path, author: self.author.clone() })
         };
         let age = self.has(&["repository", "repo", "project", "it", "this", "codebase"]);
         match asks {
             "often" => count(Counted::Commits),
-            "old" | "young" if age => Some(Question::Commit { rev: Rev::Oldest }),
+            "old" | "young" if age => Some(HistoryQuestion::Commit { rev: Rev::Oldest }),
             "many" if self.has(&COMMITS) || self.has(&["times"]) => count(Counted::Commits),
             // "How many files changed last week?" is about changes, and people have their report.
             "many" | "much" if self.asks_people() || self.says_change() => None,
@@ -39,7 +39,7 @@ impl Sentence {
                 count(Counted::Files)
             }
             "many" if self.has(&RELEASES) && self.span == Span::Unsaid => count(Counted::Releases),
-            _ => Some(Question::Unknown),
+            _ => Some(HistoryQuestion::Unknown),
         }
     }
 

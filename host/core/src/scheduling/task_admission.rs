@@ -8,7 +8,7 @@
 //!                          its client    ▼   │
 //!                          answers   ┌───────┴───┐
 //!              remote ──────────────►│ returning │
-//!                        come_back   └───────────┘
+//!                        requeue     └───────────┘
 //! ```
 //!
 //! A task that waits for its client runs nothing: it releases its permit, and is requeued with the
@@ -150,7 +150,7 @@ impl<K: PartialEq + Clone, L: PartialEq> Quota<K, L> {
 
     /// Requests a run permit for a task that was admitted before; `context_lock` is a context lock
     /// that it needs and does not hold.
-    pub fn come_back(&mut self, key: K, context_lock: Option<L>, limits: QuotaLimits) -> Admission {
+    pub fn requeue(&mut self, key: K, context_lock: Option<L>, limits: QuotaLimits) -> Admission {
         let waiting = Waiting { key, context_lock };
         if self.has_capacity(&waiting, limits) {
             self.run(waiting);
@@ -281,7 +281,7 @@ mod tests {
         }
         quota.release_permit();
         assert_eq!(
-            quota.come_back(0, None, LIMITS),
+            quota.requeue(0, None, LIMITS),
             Admission::Later,
             "the place is another's by right"
         );
@@ -332,7 +332,7 @@ mod tests {
             "who needs no lane is not held up"
         );
         quota.release_permit();
-        assert_eq!(quota.come_back(0, None, LIMITS), Admission::Now);
+        assert_eq!(quota.requeue(0, None, LIMITS), Admission::Now);
         quota.release_permit();
         quota.free(&'a');
         assert_eq!((quota.next(LIMITS), quota.next(LIMITS)), (Some(1), None));
@@ -345,9 +345,9 @@ mod tests {
     #[test]
     fn requeued_task_waits_for_lock_first() {
         let mut quota = Quota::<usize, char>::default();
-        assert_eq!(quota.come_back(0, Some('a'), LIMITS), Admission::Now);
+        assert_eq!(quota.requeue(0, Some('a'), LIMITS), Admission::Now);
         assert_eq!(quota.ask(1, Some('a'), LIMITS), Ok(Admission::Later));
-        assert_eq!(quota.come_back(2, Some('a'), LIMITS), Admission::Later);
+        assert_eq!(quota.requeue(2, Some('a'), LIMITS), Admission::Later);
         quota.release_permit();
         quota.free(&'a');
         assert_eq!(quota.next(LIMITS), Some(2));
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(quota.ask(2, None, LIMITS), Err(Busy::Questions { waiting: 2 }));
         assert!(!quota.is_idle());
         quota.waited();
-        assert_eq!(quota.come_back(0, None, LIMITS), Admission::Now);
+        assert_eq!(quota.requeue(0, None, LIMITS), Admission::Now);
         assert_eq!(quota.ask(2, None, LIMITS), Ok(Admission::Now));
     }
 
@@ -381,7 +381,7 @@ mod tests {
                 let lane = (lane > 0).then_some(lane);
                 match step {
                     0 | 1 => {
-                        let turn = if step == 0 { quota.ask(n, lane, LIMITS) } else { Ok(quota.come_back(n, lane, LIMITS)) };
+                        let turn = if step == 0 { quota.ask(n, lane, LIMITS) } else { Ok(quota.requeue(n, lane, LIMITS)) };
                         match turn {
                             Ok(Admission::Now) => running.push((n, lane)),
                             Ok(Admission::Later) => waiting.push((n, lane, None)),
@@ -404,7 +404,7 @@ mod tests {
                     }
                     5 if !asking.is_empty() => {
                         let (n, held) = asking.remove(pick % asking.len());
-                        match quota.come_back(n, None, LIMITS) {
+                        match quota.requeue(n, None, LIMITS) {
                             Admission::Now => running.push((n, held)),
                             Admission::Later => waiting.push((n, None, held)),
                         }

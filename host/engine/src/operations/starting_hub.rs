@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use std::{collections::BTreeSet, sync::Arc};
 use tokio::time::Instant;
 
-/// A hub whose agents have joined and whose routes are known. Only [`StartingHub::take_up`] creates
+/// A hub whose agents have joined and whose routes are known. Only [`StartingHub::recover`] creates
 /// a [`Hub`], so that no earlier task continues, and no client is served, before all of this is
 /// set.
 pub struct StartingHub(HubParts);
@@ -121,7 +121,7 @@ impl StartingHub {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn take_up(self) -> Result<(Hub, Recovered), StorageError> {
+    pub async fn recover(self) -> Result<(Hub, Recovered), StorageError> {
         let hub = Hub(Arc::new(self.0));
         let recovered = hub.tasks.recover().await?;
         TriggerOperations::record_baselines(&hub).await;

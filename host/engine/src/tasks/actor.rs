@@ -429,7 +429,7 @@ impl TaskActor {
             }
             ActorEvent::Request(GuestRequest::Resume(waits_for, call)) => {
                 let asking = Asking::for_task(self.recorder.task(), &self.agent);
-                self.permits.resume(asking, waits_for, call)?
+                self.permits.reacquire_permit(asking, waits_for, call)?
             }
             ActorEvent::Time => Signal::Time,
             ActorEvent::Request(GuestRequest::Emit(emitted)) => {
@@ -504,7 +504,7 @@ impl TaskActor {
                 }
                 self.record(record, payload).await;
             }
-            Effect::ComeBack => return self.come_back(payload),
+            Effect::ComeBack => return self.requeue(payload),
             Effect::GiveTurnBack => self.permits.give_back(),
             Effect::Start => {
                 self.idle.free_capacity_for(&self.agent).await;

@@ -198,7 +198,7 @@ impl TaskPort for ActorPort {
         let _ = self.queue.send(GuestRequest::Rest(waits_for)).await;
     }
 
-    async fn resume(&self, waits_for: WaitsFor) -> Result<(), Failure> {
+    async fn reacquire_permit(&self, waits_for: WaitsFor) -> Result<(), Failure> {
         let (call, called) = oneshot::channel();
         let sent = self.queue.send(GuestRequest::Resume(waits_for, call)).await;
         sent.map_err(|_| Failure::Cancelled)?;

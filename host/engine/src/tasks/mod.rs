@@ -21,7 +21,7 @@ mod worktree_retention;
 pub use a2a_hub_store::feed::{EndsAt, Subscription};
 pub use delegation::directory::Directory;
 pub use new_task::{NewTask, ResponseMode, SubmitError, TaskRefused};
-pub use recovery::take_up::Recovered;
+pub use recovery::recover_tasks::Recovered;
 
 use crate::error::HubError;
 use a2a_hub_agents::Agent;
@@ -207,7 +207,7 @@ impl Tasks {
         }
         let asking = Asking { agent: &agent, task: &id, context: &context };
         let admitted = if is_reentrant {
-            self.queue.take_up(asking)
+            self.queue.readmit(asking)
         } else {
             self.queue.ask(asking).map_err(busy)?
         };

@@ -126,8 +126,8 @@ impl RunQueue {
 
     /// Requests a permit for a task that was admitted before, by this process or the previous one,
     /// and holds no conversation lock.
-    pub(super) fn take_up(&self, asking: Asking<'_>) -> PermitRequest {
-        self.come_back(asking.agent, asking.task, asking.locked_context())
+    pub(super) fn readmit(&self, asking: Asking<'_>) -> PermitRequest {
+        self.requeue(asking.agent, asking.task, asking.locked_context())
     }
 
     /// Takes the conversation lock of a recovered task without a permit; none if the task needs no
@@ -144,25 +144,25 @@ impl RunQueue {
 
     /// Requests a permit for a task that released it while it waited for its client, and kept its
     /// conversation lock.
-    pub(super) fn go_on(&self, asking: Asking<'_>) -> PermitRequest {
-        self.come_back(asking.agent, asking.task, None)
+    pub(super) fn reacquire(&self, asking: Asking<'_>) -> PermitRequest {
+        self.requeue(asking.agent, asking.task, None)
     }
 
-    fn come_back(
+    fn requeue(
         &self,
         agent: &Agent,
         task: &TaskId,
         locked_context: Option<ContextId>,
     ) -> PermitRequest {
-        let come_back = |quota: &mut Quota<_, _>, key, locked_context, limits| {
-            Ok(quota.come_back(key, locked_context, limits))
+        let requeue = |quota: &mut Quota<_, _>, key, locked_context, limits| {
+            Ok(quota.requeue(key, locked_context, limits))
         };
         let admitted = self.admit::<std::convert::Infallible>(
             &agent.id,
             agent.quota(),
             task,
             locked_context,
-            come_back,
+            requeue,
         );
         match admitted {
             Ok(admitted) => admitted,

@@ -83,7 +83,7 @@ pub trait TaskPort: Send + Sync {
 
     /// Asks the client while the agent works on. The task's time limit keeps running, and the agent
     /// keeps its run permit except between [`release_permit`](Self::release_permit) and
-    /// [`resume`](Self::resume).
+    /// [`reacquire_permit`](Self::reacquire_permit).
     async fn pose(
         &self,
         need: Need,
@@ -109,7 +109,7 @@ pub trait TaskPort: Send + Sync {
     async fn release_permit(&self, _waits_for: WaitsFor) {}
 
     /// Ends the wait; returns once the task has its run permit again.
-    async fn resume(&self, _waits_for: WaitsFor) -> Result<(), Failure> {
+    async fn reacquire_permit(&self, _waits_for: WaitsFor) -> Result<(), Failure> {
         Ok(())
     }
 }

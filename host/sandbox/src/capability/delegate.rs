@@ -288,7 +288,7 @@ pub(super) async fn lending<T>(
     // A cancelled task needs no permit.
     match &done {
         Err(Failure::Cancelled) => done,
-        Ok(_) | Err(_) => port.resume(waits_for).await.and(done),
+        Ok(_) | Err(_) => port.reacquire_permit(waits_for).await.and(done),
     }
 }
 

@@ -49,12 +49,12 @@ pub struct Entry {
     /// Agent; of an expired lease its holder.
     pub by: String,
     /// Change.
-    pub change: Change,
+    pub change: ItemChange,
 }
 
 /// Change of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ItemChange {
     /// Posted.
     Posted,
     /// Claimed, or the claim renewed.
@@ -86,7 +86,7 @@ pub enum Wish {
 
 /// Reason of a refused wish.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum ChangeRefusal {
     /// The board has no such item.
     Unknown,
     /// The item has this version now.
@@ -129,7 +129,7 @@ impl Board {
             if let ItemState::Claimed(by, until) = self.items[index].state.clone()
                 && now >= until
             {
-                self.change(index, now, &by, Change::Expired);
+                self.change(index, now, &by, ItemChange::Expired);
             }
         }
     }
@@ -138,7 +138,7 @@ impl Board {
     pub(super) fn release_all(&mut self, now: u64, agent: &str) {
         for index in 0..self.items.len() {
             if self.is_claimed_by(index, agent) {
-                self.change(index, now, agent, Change::Released);
+                self.change(index, now, agent, ItemChange::Released);
             }
         }
     }
@@ -153,14 +153,14 @@ impl Board {
     }
 
     /// Records a change of an item, and returns its new version.
-    fn change(&mut self, index: usize, at: u64, by: &str, change: Change) -> u64 {
+    fn change(&mut self, index: usize, at: u64, by: &str, change: ItemChange) -> u64 {
         let until = at.saturating_add(self.lease);
         let item = &mut self.items[index];
         match change {
-            Change::Claimed => item.state = ItemState::Claimed(by.to_owned(), until),
-            Change::Released | Change::Expired => item.state = ItemState::Open,
-            Change::Done => item.state = ItemState::Done,
-            Change::Posted | Change::Written => {}
+            ItemChange::Claimed => item.state = ItemState::Claimed(by.to_owned(), until),
+            ItemChange::Released | ItemChange::Expired => item.state = ItemState::Open,
+            ItemChange::Done => item.state = ItemState::Done,
+            ItemChange::Posted | ItemChange::Written => {}
         }
         item.version += 1;
         if item.history.len() == MAX_HISTORY {
@@ -180,32 +180,37 @@ impl Board {
     /// # Errors
     ///
     /// The rule that the wish breaks.
-    pub(super) fn apply(&mut self, now: u64, agent: &str, wish: Wish) -> Result<(usize, u64), Why> {
+    pub(super) fn apply(
+        &mut self,
+        now: u64,
+        agent: &str,
+        wish: Wish,
+    ) -> Result<(usize, u64), ChangeRefusal> {
         if let Wish::Post(_, body, _) | Wish::Write(_, _, body) | Wish::Finish(_, _, body) = &wish
             && body.to_string().len() > MAX_BODY
         {
-            return Err(Why::Full);
+            return Err(ChangeRefusal::Full);
         }
         let (index, change, body) = match wish {
             Wish::Post(kind, body, needs) => return self.post(now, agent, kind, body, needs),
             Wish::Claim(index, version) => {
                 self.check(index, version, agent)?;
                 if !self.is_ready(&self.items[index]) {
-                    return Err(Why::NotReady);
+                    return Err(ChangeRefusal::NotReady);
                 }
-                (index, Change::Claimed, None)
+                (index, ItemChange::Claimed, None)
             }
             Wish::Write(index, version, body) => {
                 self.check(index, version, agent)?;
-                (index, Change::Written, Some(body))
+                (index, ItemChange::Written, Some(body))
             }
             Wish::Release(index, version) => {
                 self.check_claimed(index, version, agent)?;
-                (index, Change::Released, None)
+                (index, ItemChange::Released, None)
             }
             Wish::Finish(index, version, body) => {
                 self.check_claimed(index, version, agent)?;
-                (index, Change::Done, Some(body))
+                (index, ItemChange::Done, Some(body))
             }
         };
         if let Some(body) = body {
@@ -221,33 +226,33 @@ impl Board {
         kind: String,
         body: Value,
         needs: Vec<usize>,
-    ) -> Result<(usize, u64), Why> {
+    ) -> Result<(usize, u64), ChangeRefusal> {
         let index = self.items.len();
         if index >= MAX_ITEMS {
-            return Err(Why::Full);
+            return Err(ChangeRefusal::Full);
         }
         // Only earlier items, so that no circle arises.
         if needs.iter().any(|&need| need >= index) {
-            return Err(Why::Unknown);
+            return Err(ChangeRefusal::Unknown);
         }
         let (author, state, history) = (agent.to_owned(), ItemState::Open, Vec::new());
         self.items.push(Item { kind, author, body, needs, version: 0, state, history });
-        Ok((index, self.change(index, now, agent, Change::Posted)))
+        Ok((index, self.change(index, now, agent, ItemChange::Posted)))
     }
 
     /// Checks that the item is not done, of this version, and not held by another agent.
-    fn check(&self, index: usize, version: u64, agent: &str) -> Result<(), Why> {
-        let item = self.items.get(index).ok_or(Why::Unknown)?;
+    fn check(&self, index: usize, version: u64, agent: &str) -> Result<(), ChangeRefusal> {
+        let item = self.items.get(index).ok_or(ChangeRefusal::Unknown)?;
         match &item.state {
-            ItemState::Done => Err(Why::Done),
-            ItemState::Claimed(by, _) if by != agent => Err(Why::ClaimedBy(by.clone())),
+            ItemState::Done => Err(ChangeRefusal::Done),
+            ItemState::Claimed(by, _) if by != agent => Err(ChangeRefusal::ClaimedBy(by.clone())),
             ItemState::Open | ItemState::Claimed(..) if item.version == version => Ok(()),
-            ItemState::Open | ItemState::Claimed(..) => Err(Why::Version(item.version)),
+            ItemState::Open | ItemState::Claimed(..) => Err(ChangeRefusal::Version(item.version)),
         }
     }
 
-    fn check_claimed(&self, index: usize, version: u64, agent: &str) -> Result<(), Why> {
+    fn check_claimed(&self, index: usize, version: u64, agent: &str) -> Result<(), ChangeRefusal> {
         self.check(index, version, agent)?;
-        if self.is_claimed_by(index, agent) { Ok(()) } else { Err(Why::NotClaimed) }
+        if self.is_claimed_by(index, agent) { Ok(()) } else { Err(ChangeRefusal::NotClaimed) }
     }
 }

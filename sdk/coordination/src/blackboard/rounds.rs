@@ -7,9 +7,9 @@
 //!                                                                                no agents
 //! ```
 //!
-//! With [`Control::All`], all agents of a round see the same board. Their contributions count when
+//! With [`TurnOrder::All`], all agents of a round see the same board. Their contributions count when
 //! all are in, agent after agent; another one is first in each round. So the order in which they
-//! arrive decides nothing. With [`Control::Turns`], each agent of a round sees what those before it
+//! arrive decides nothing. With [`TurnOrder::Turns`], each agent of a round sees what those before it
 //! changed.
 //!
 //! A contribution names the version that its author saw. Of an agent's own changes within one
@@ -17,14 +17,14 @@
 //! so that an agent that fails does not keep its items. One that fails in two rounds, one after the
 //! other, leaves the board.
 //!
-//! An agent may also change the board in the middle of its turn ([`State::change`]). Such a change
+//! An agent may also change the board in the middle of its turn ([`RoundsState::change`]). Such a change
 //! counts at once, before the answers of the round: the first of two claims holds the item.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::board::{Board, Item, ItemState, Why, Wish};
+use super::board::{Board, ChangeRefusal, Item, ItemState, Wish};
 
 /// Most contributions of one answer, and most changes in the middle of one turn; further ones are
 /// refused.
@@ -44,11 +44,11 @@ const MAX_REFUSALS: usize = 100;
 
 /// Agents and limits of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct RoundsRules {
     /// Names of the agents.
     pub agents: Vec<String>,
     /// Choice of those that go next.
-    pub control: Control,
+    pub control: TurnOrder,
     /// Rounds after that of a claim in which it holds.
     pub lease: u32,
     /// Most rounds.
@@ -63,7 +63,7 @@ pub struct Rules {
 
 /// Rule that chooses who goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
+pub enum TurnOrder {
     /// All agents at the same time.
     All,
     /// One agent after the other, in their order.
@@ -118,18 +118,18 @@ impl Contribution {
 
 /// Contribution that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RefusedContribution {
     /// Verb of the contribution.
     pub verb: &'static str,
     /// Id of the item.
     pub id: String,
     /// Rule that it breaks.
-    pub why: Refused,
+    pub why: ContributionRefusal,
 }
 
 /// Reason of a refused contribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum ContributionRefusal {
     /// The board has no item with this id.
     Missing(String),
     /// The board has an item with this id.
@@ -141,12 +141,12 @@ pub enum Refused {
     /// The answer, or the turn, has more contributions than are allowed.
     LimitReached,
     /// A rule of items.
-    Rule(Why),
+    Rule(ChangeRefusal),
 }
 
 /// Event of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum RoundsEvent {
     /// The first round begins.
     Begun,
     /// An agent's contributions in this round; none if it has nothing to add.
@@ -159,20 +159,20 @@ pub enum Event {
 
 /// Action of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum RoundsAction {
     /// Show the board to an agent in this round, with what was refused of its last answer.
-    Call(String, u32, Vec<Refusal>),
-    /// Send [`Event::Rang`] at this time.
+    Call(String, u32, Vec<RefusedContribution>),
+    /// Send [`RoundsEvent::Rang`] at this time.
     Wait(u64),
     /// Withdraw the call to an agent that is too slow.
     Cancel(String, u32),
     /// End the board.
-    Finish(Outcome),
+    Finish(RoundsOutcome),
 }
 
 /// End of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RoundsEnd {
     /// All items are done, and the board has at least one.
     Goal,
     /// Nobody contributed in a round, and nobody holds an item.
@@ -185,22 +185,22 @@ pub enum End {
 
 /// Outcome of a board; its items are those of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RoundsOutcome {
     /// End.
-    pub end: End,
+    pub end: RoundsEnd,
     /// Number of rounds.
     pub rounds: u32,
     /// Last refused contributions: the round, the agent and the refusal.
-    pub refused: Vec<(u32, String, Refusal)>,
+    pub refused: Vec<(u32, String, RefusedContribution)>,
     /// Agents that left, and the reason of their last failure.
     pub departed: Vec<(String, String)>,
 }
 
 /// One board.
 #[derive(Clone, Debug)]
-pub struct State {
-    rules: Rules,
-    phase: Phase,
+pub struct RoundsState {
+    rules: RoundsRules,
+    phase: RoundsPhase,
     board: Board,
     /// Ids of the items, in their order.
     ids: Vec<String>,
@@ -211,12 +211,12 @@ pub struct State {
     /// Agents of this round that were not called yet.
     queue: VecDeque<String>,
     /// Answers of the agents that were called: the contributions, or why it failed.
-    answers: BTreeMap<String, Option<Answer>>,
+    answers: BTreeMap<String, Option<RoundAnswer>>,
     has_contributed: bool,
     has_answered: bool,
     /// Refusals for the next call of each agent.
-    pending: BTreeMap<String, Vec<Refusal>>,
-    refused: VecDeque<(u32, String, Refusal)>,
+    pending: BTreeMap<String, Vec<RefusedContribution>>,
+    refused: VecDeque<(u32, String, RefusedContribution)>,
     /// Failures of each agent since its last answer, and the last reason.
     failures: BTreeMap<String, (u32, String)>,
     /// Changes of agents in the middle of their turns.
@@ -232,22 +232,22 @@ struct TurnChanges {
     versions: BTreeMap<usize, (u64, u64)>,
 }
 
-type Answer = Result<Vec<Contribution>, String>;
+type RoundAnswer = Result<Vec<Contribution>, String>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RoundsPhase {
     New,
     Open,
     Closed,
 }
 
-impl State {
+impl RoundsState {
     /// Creates a board.
     ///
     /// # Errors
     ///
     /// If it has no agent, one twice, or no round.
-    pub fn new(rules: Rules) -> Result<Self, String> {
+    pub fn new(rules: RoundsRules) -> Result<Self, String> {
         let is_twice =
             rules.agents.iter().enumerate().any(|(at, name)| rules.agents[..at].contains(name));
         if rules.agents.is_empty() || rules.max_rounds == 0 {
@@ -260,7 +260,7 @@ impl State {
         let board = Board::new(u64::from(rules.lease).saturating_add(1));
         Ok(Self {
             rules,
-            phase: Phase::New,
+            phase: RoundsPhase::New,
             board,
             ids: Vec::new(),
             bytes: 0,
@@ -282,10 +282,12 @@ impl State {
     /// # Errors
     ///
     /// If the item breaks a rule, or the board began.
-    pub fn post(&mut self, author: &str, item: NewItem) -> Result<(), Refused> {
+    pub fn post(&mut self, author: &str, item: NewItem) -> Result<(), ContributionRefusal> {
         match self.phase {
-            Phase::New => self.add(author, item).map(drop),
-            Phase::Open | Phase::Closed => Err(Refused::Rule(Why::Stranger)),
+            RoundsPhase::New => self.add(author, item).map(drop),
+            RoundsPhase::Open | RoundsPhase::Closed => {
+                Err(ContributionRefusal::Rule(ChangeRefusal::Stranger))
+            }
         }
     }
 
@@ -306,30 +308,32 @@ impl State {
     }
 
     /// Takes an event at a time in milliseconds, and returns what to do.
-    pub fn step(&mut self, now: u64, event: Event) -> Vec<Action> {
+    pub fn step(&mut self, now: u64, event: RoundsEvent) -> Vec<RoundsAction> {
         let mut actions = Vec::new();
         match (self.phase, event) {
-            (Phase::New, Event::Begun) => {
-                self.phase = Phase::Open;
+            (RoundsPhase::New, RoundsEvent::Begun) => {
+                self.phase = RoundsPhase::Open;
                 self.begin_round(now, &mut actions);
             }
-            (Phase::Open, Event::Contributed(agent, round, list)) => {
+            (RoundsPhase::Open, RoundsEvent::Contributed(agent, round, list)) => {
                 self.answered(&agent, round, Ok(list));
             }
-            (Phase::Open, Event::Failed(agent, round, why)) => {
+            (RoundsPhase::Open, RoundsEvent::Failed(agent, round, why)) => {
                 self.answered(&agent, round, Err(why));
             }
-            (Phase::Open, Event::Rang) if self.deadline.is_some_and(|end| now >= end) => {
+            (RoundsPhase::Open, RoundsEvent::Rang)
+                if self.deadline.is_some_and(|end| now >= end) =>
+            {
                 for (agent, answer) in &mut self.answers {
                     if answer.is_none() {
-                        actions.push(Action::Cancel(agent.clone(), self.round));
+                        actions.push(RoundsAction::Cancel(agent.clone(), self.round));
                         *answer = Some(Err("no answer in time".to_owned()));
                     }
                 }
             }
-            (Phase::New | Phase::Open | Phase::Closed, _) => {}
+            (RoundsPhase::New | RoundsPhase::Open | RoundsPhase::Closed, _) => {}
         }
-        while self.phase == Phase::Open && self.answers.values().all(Option::is_some) {
+        while self.phase == RoundsPhase::Open && self.answers.values().all(Option::is_some) {
             self.take_answers();
             self.go_on(now, &mut actions);
         }
@@ -341,16 +345,20 @@ impl State {
     /// # Errors
     ///
     /// If the change breaks a rule, or the agent has no turn now.
-    pub fn change(&mut self, agent: &str, contribution: Contribution) -> Result<usize, Refused> {
+    pub fn change(
+        &mut self,
+        agent: &str,
+        contribution: Contribution,
+    ) -> Result<usize, ContributionRefusal> {
         let is_called = matches!(self.answers.get(agent), Some(None));
-        if self.phase != Phase::Open || !is_called {
-            return Err(Refused::Rule(Why::Stranger));
+        if self.phase != RoundsPhase::Open || !is_called {
+            return Err(ContributionRefusal::Rule(ChangeRefusal::Stranger));
         }
         let mut turn = self.turns.remove(agent).unwrap_or_default();
         turn.number += 1;
         let changed = match turn.number {
             ..=MAX_CONTRIBUTIONS => self.apply(agent, contribution, &mut turn.versions),
-            _ => Err(Refused::LimitReached),
+            _ => Err(ContributionRefusal::LimitReached),
         };
         self.has_contributed |= changed.is_ok();
         self.turns.insert(agent.to_owned(), turn);
@@ -358,13 +366,13 @@ impl State {
     }
 
     /// Records the first answer of an agent that was called in this round.
-    fn answered(&mut self, agent: &str, round: u32, reply: Answer) {
+    fn answered(&mut self, agent: &str, round: u32, reply: RoundAnswer) {
         if let (true, Some(answer @ None)) = (round == self.round, self.answers.get_mut(agent)) {
             *answer = Some(reply);
         }
     }
 
-    fn begin_round(&mut self, now: u64, actions: &mut Vec<Action>) {
+    fn begin_round(&mut self, now: u64, actions: &mut Vec<RoundsAction>) {
         self.round += 1;
         (self.has_contributed, self.has_answered) = (false, false);
         self.board.expire(u64::from(self.round));
@@ -374,19 +382,19 @@ impl State {
     }
 
     /// Calls those that go next: all of the round, or one of them.
-    fn call(&mut self, now: u64, actions: &mut Vec<Action>) {
+    fn call(&mut self, now: u64, actions: &mut Vec<RoundsAction>) {
         let count = match self.rules.control {
-            Control::All => self.queue.len(),
-            Control::Turns => self.queue.len().min(1),
+            TurnOrder::All => self.queue.len(),
+            TurnOrder::Turns => self.queue.len().min(1),
         };
         for agent in self.queue.drain(..count) {
             let refusals = self.pending.remove(&agent).unwrap_or_default();
             self.turns.remove(&agent);
-            actions.push(Action::Call(agent.clone(), self.round, refusals));
+            actions.push(RoundsAction::Call(agent.clone(), self.round, refusals));
             self.answers.insert(agent, None);
         }
         self.deadline = self.rules.timeout_ms.map(|ms| now.saturating_add(ms));
-        actions.extend(self.deadline.map(Action::Wait));
+        actions.extend(self.deadline.map(RoundsAction::Wait));
     }
 
     fn has_departed(&self, agent: &str) -> bool {
@@ -424,23 +432,25 @@ impl State {
     }
 
     /// Ends the board, calls the next agent of the round, or begins the next round.
-    fn go_on(&mut self, now: u64, actions: &mut Vec<Action>) {
+    fn go_on(&mut self, now: u64, actions: &mut Vec<RoundsAction>) {
         let mut items = self.board.items().iter();
         let is_done = !self.ids.is_empty() && items.all(|item| item.state == ItemState::Done);
         let is_quiet = self.has_answered && !self.has_contributed && !self.board.has_claims();
         let end = match () {
-            () if is_done => End::Goal,
+            () if is_done => RoundsEnd::Goal,
             () if !self.queue.is_empty() => return self.call(now, actions),
-            () if self.rules.agents.iter().all(|agent| self.has_departed(agent)) => End::NoAgents,
-            () if is_quiet => End::Quiescent,
-            () if self.round >= self.rules.max_rounds => End::Capped,
+            () if self.rules.agents.iter().all(|agent| self.has_departed(agent)) => {
+                RoundsEnd::NoAgents
+            }
+            () if is_quiet => RoundsEnd::Quiescent,
+            () if self.round >= self.rules.max_rounds => RoundsEnd::Capped,
             () => return self.begin_round(now, actions),
         };
-        self.phase = Phase::Closed;
+        self.phase = RoundsPhase::Closed;
         let departed = self.rules.agents.iter().filter(|agent| self.has_departed(agent));
         let departed =
             departed.filter_map(|agent| Some((agent.clone(), self.failures.get(agent)?.1.clone())));
-        actions.push(Action::Finish(Outcome {
+        actions.push(RoundsAction::Finish(RoundsOutcome {
             end,
             rounds: self.round,
             refused: self.refused.iter().cloned().collect(),
@@ -455,18 +465,18 @@ impl State {
             let (verb, id) = (contribution.verb(), short(contribution.id()));
             let why = match at {
                 0..MAX_CONTRIBUTIONS => self.apply(agent, contribution, &mut versions).err(),
-                _ => Some(Refused::LimitReached),
+                _ => Some(ContributionRefusal::LimitReached),
             };
             if let Some(why) = why {
                 let is_first_beyond = at <= MAX_CONTRIBUTIONS;
                 if is_first_beyond {
-                    self.refuse(agent, Refusal { verb, id, why });
+                    self.refuse(agent, RefusedContribution { verb, id, why });
                 }
             }
         }
     }
 
-    fn refuse(&mut self, agent: &str, refusal: Refusal) {
+    fn refuse(&mut self, agent: &str, refusal: RefusedContribution) {
         if self.refused.len() == MAX_REFUSALS {
             self.refused.pop_front();
         }
@@ -480,7 +490,7 @@ impl State {
         agent: &str,
         contribution: Contribution,
         versions: &mut BTreeMap<usize, (u64, u64)>,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, ContributionRefusal> {
         let index = match &contribution {
             Contribution::Add(_) => None,
             Contribution::Claim(id, _)
@@ -509,46 +519,49 @@ impl State {
             (
                 Contribution::Claim(..) | Contribution::Finish(..) | Contribution::Release(..),
                 None,
-            ) => return Err(Refused::Rule(Why::Unknown)),
+            ) => return Err(ContributionRefusal::Rule(ChangeRefusal::Unknown)),
         };
         let applied = self.board.apply(u64::from(self.round), agent, wish);
-        let (at, version) = applied.map_err(Refused::Rule)?;
+        let (at, version) = applied.map_err(ContributionRefusal::Rule)?;
         self.bytes += bytes;
         versions.entry(at).or_insert((base, version)).1 = version;
         Ok(at)
     }
 
-    fn index(&self, id: &str) -> Result<usize, Refused> {
+    fn index(&self, id: &str) -> Result<usize, ContributionRefusal> {
         let found = self.ids.iter().position(|it| it == id);
-        found.ok_or_else(|| Refused::Missing(short(id)))
+        found.ok_or_else(|| ContributionRefusal::Missing(short(id)))
     }
 
     /// Returns `bytes` if they fit on the board.
-    fn fitting(&self, bytes: usize) -> Result<usize, Refused> {
+    fn fitting(&self, bytes: usize) -> Result<usize, ContributionRefusal> {
         let fits = self.bytes.saturating_add(bytes) <= self.rules.max_bytes;
-        if fits { Ok(bytes) } else { Err(Refused::Rule(Why::Full)) }
+        if fits { Ok(bytes) } else { Err(ContributionRefusal::Rule(ChangeRefusal::Full)) }
     }
 
-    fn add(&mut self, agent: &str, item: NewItem) -> Result<(usize, u64), Refused> {
+    fn add(&mut self, agent: &str, item: NewItem) -> Result<(usize, u64), ContributionRefusal> {
         let NewItem { id, kind, text, needs } = item;
         if !(is_name(&id) && is_name(&kind)) {
-            return Err(Refused::Name);
+            return Err(ContributionRefusal::Name);
         }
         if self.ids.contains(&id) {
-            return Err(Refused::Taken);
+            return Err(ContributionRefusal::Taken);
         }
         let is_twice = needs.iter().enumerate().any(|(at, need)| needs[..at].contains(need));
         if needs.len() > MAX_NEEDS || is_twice || needs.contains(&id) {
-            return Err(Refused::Needs);
+            return Err(ContributionRefusal::Needs);
         }
         let indexes: Result<Vec<_>, _> = needs.iter().map(|need| self.index(need)).collect();
         if self.ids.len() >= self.rules.max_items {
-            return Err(Refused::Rule(Why::Full));
+            return Err(ContributionRefusal::Rule(ChangeRefusal::Full));
         }
         let texts = needs.iter().chain([&id, &kind, &text]);
         let bytes = self.fitting(texts.map(|it| bytes_of(it)).sum())?;
         let wish = Wish::Post(kind, json!({ "text": text }), indexes?);
-        let posted = self.board.apply(u64::from(self.round), agent, wish).map_err(Refused::Rule)?;
+        let posted = self
+            .board
+            .apply(u64::from(self.round), agent, wish)
+            .map_err(ContributionRefusal::Rule)?;
         self.bytes += bytes;
         self.ids.push(id);
         Ok(posted)

@@ -3,7 +3,7 @@
 use super::{
     definition::{Definition, Work, is_before},
     inherit,
-    parse::{Draft, Names, Scope, SourceRange, next},
+    parse::{Draft, Names, SourceRange, TextScope, next},
     pick,
     position::{Problems, did_you_mean},
     repetition::Join,
@@ -95,7 +95,7 @@ pub(super) fn complete(
     }
     script::check_variables(&definition, problems);
     if let Some((names, at)) = result {
-        check_names(&definition, None, &names, &at, Scope::default(), problems);
+        check_names(&definition, None, &names, &at, TextScope::default(), problems);
     }
     Some(definition)
 }
@@ -132,7 +132,7 @@ fn check_names(
     step: Option<usize>,
     names: &[String],
     at: &SourceRange,
-    scope: Scope,
+    scope: TextScope,
     problems: &mut Problems<'_>,
 ) {
     for name in names {
@@ -146,7 +146,7 @@ fn check_name(
     definition: &Definition,
     step: Option<usize>,
     name: &str,
-    scope: Scope,
+    scope: TextScope,
 ) -> Result<(), String> {
     let mut parts = name.split('.');
     let (root, member, field) = (parts.next().unwrap_or_default(), parts.next(), parts.next());

@@ -95,7 +95,7 @@ pub struct Needs {
 
 impl Needs {
     /// Adds a program, or variables of one that is there.
-    fn add_run(&mut self, script: &Script, variables: BTreeSet<String>) {
+    fn add_run(&mut self, script: &StepProgram, variables: BTreeSet<String>) {
         match self.run.iter_mut().find(|other| other.command == script.command) {
             Some(other) => other.variables.extend(variables),
             None => self.run.push(RunNeed { command: script.command.clone(), variables }),
@@ -182,7 +182,7 @@ pub(super) enum Work {
     /// A pause.
     Wait { ms: u64 },
     /// A program with its arguments, as they stand in the file.
-    Run(Script),
+    Run(StepProgram),
     /// A vote of agents.
     Vote(VoteStep),
     /// A choice among candidates in worktrees.
@@ -226,7 +226,7 @@ impl Work {
 
 /// Program of a step.
 #[derive(Clone, Debug)]
-pub(super) struct Script {
+pub(super) struct StepProgram {
     pub(super) command: Vec<String>,
     /// True if an exit code other than 0 completes the step: `on_exit` says what follows.
     pub(super) takes_any_exit: bool,
@@ -278,7 +278,7 @@ pub(super) enum Undo {
     /// A task of another agent.
     Agent { agent: String, prompt: Template },
     /// A program with its arguments, as they stand in the file.
-    Run(Script),
+    Run(StepProgram),
 }
 
 /// Memory that a step's agent gets before it begins.

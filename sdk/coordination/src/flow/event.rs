@@ -60,7 +60,7 @@ impl fmt::Display for Id {
 
 /// End of a child task.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct End {
+pub struct ChildEnd {
     /// True if the child completed its task.
     pub completed: bool,
     /// Text of the last message.
@@ -72,14 +72,14 @@ pub struct End {
     /// Failure reason, such as `limit_exceeded`.
     pub reason: String,
     /// Changes in the child's worktree, if it changed something there.
-    pub worktree: Option<WorktreeChanges>,
+    pub worktree: Option<ChildChanges>,
     /// Dollars that the child's agent reported.
     pub cost_usd: Option<f64>,
 }
 
 /// Changes in the worktree of a child.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorktreeChanges {
+pub struct ChildChanges {
     /// Number of changed files.
     pub files: u64,
     /// Number of added lines.
@@ -92,11 +92,11 @@ pub struct WorktreeChanges {
 
 /// Event of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum FlowEvent {
     /// The run begins.
     Begun,
     /// A child task ended.
-    Ended(Id, End),
+    Ended(Id, ChildEnd),
     /// The client answered a question.
     Answered(Id, String),
     /// A timer is due.
@@ -145,7 +145,7 @@ pub enum ChildWorktree {
 
 /// Action of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum FlowAction {
     /// Give a task to another agent.
     Call {
         /// Name of the child.

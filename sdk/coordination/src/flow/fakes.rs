@@ -20,13 +20,13 @@ const EXPECT: [&str; 5] = ["state", "reason", "text", "output", "steps"];
 pub(super) struct Fakes {
     pub(super) input: Value,
     /// Answers of each step, by its id. The last answer serves all further calls.
-    pub(super) answers: BTreeMap<String, Vec<Answer>>,
+    pub(super) answers: BTreeMap<String, Vec<FakeAnswer>>,
     pub(super) expect: Expect,
 }
 
 /// Answer to one call of a step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct FakeAnswer {
     pub(super) text: String,
     pub(super) output: Option<Value>,
     /// Failure reason; none if the call completes.
@@ -91,7 +91,7 @@ fn answers(
     table: &Table<'_, '_>,
     flow: &Definition,
     problems: &mut Problems<'_>,
-) -> BTreeMap<String, Vec<Answer>> {
+) -> BTreeMap<String, Vec<FakeAnswer>> {
     let mut found = BTreeMap::new();
     let section = table.get("answers").and_then(|it| Table::from_value(it, "[answers]", problems));
     for (key, value) in section.iter().flat_map(|section| section.table) {
@@ -119,12 +119,12 @@ fn answers(
 }
 
 /// One answer: a text, or a table.
-fn answer(value: &Spanned<DeValue<'_>>, streams: bool, problems: &mut Problems<'_>) -> Answer {
+fn answer(value: &Spanned<DeValue<'_>>, streams: bool, problems: &mut Problems<'_>) -> FakeAnswer {
     if let Some(text) = value.get_ref().as_str() {
-        return Answer { text: text.to_owned(), lines: 1, ..Answer::default() };
+        return FakeAnswer { text: text.to_owned(), lines: 1, ..FakeAnswer::default() };
     }
     let Some(table) = Table::from_value(value, "an answer", problems) else {
-        return Answer::default();
+        return FakeAnswer::default();
     };
     table.check_keys(&ANSWER, problems);
     let output = table.get("output").map(|it| json(it.get_ref()));
@@ -135,7 +135,7 @@ fn answer(value: &Spanned<DeValue<'_>>, streams: bool, problems: &mut Problems<'
     let writes = table.texts("writes", problems);
     let writes: Vec<_> = writes.into_iter().map(|(text, _)| text).collect();
     let text = text.or_else(|| output.as_ref().map(Value::to_string));
-    Answer {
+    FakeAnswer {
         text: text.unwrap_or_else(|| writes.concat()),
         writes,
         output,

@@ -1,4 +1,4 @@
-//! Flow files: a [`Definition`] is parsed and checked once; a [`State`] is one run of it.
+//! Flow files: a [`Definition`] is parsed and checked once; a [`FlowState`] is one run of it.
 //!
 //! ```text
 //!             text ── Definition::parse ──► Definition | problems with line and column
@@ -40,8 +40,9 @@ mod worktree;
 
 pub use definition::{Definition, Needs, Problem, RunNeed, TreeBudget, first_text_input};
 pub use event::{
-    Action, BoardChange, ChildWorktree, End, Event, Finish, Id, Inheritance, Role, WorktreeChanges,
+    BoardChange, ChildChanges, ChildEnd, ChildWorktree, Finish, FlowAction, FlowEvent, Id,
+    Inheritance, Role,
 };
 pub use script::SCRIPT;
 pub use simulation::Simulation;
-pub use state::State;
+pub use state::FlowState;

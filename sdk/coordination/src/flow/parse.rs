@@ -109,11 +109,11 @@ pub(super) struct Draft<'a, 't> {
 pub(super) type Names = Vec<String>;
 
 /// Variables of all texts of a step.
-pub(super) type Texts = Vec<(Names, SourceRange, Scope)>;
+pub(super) type Texts = Vec<(Names, SourceRange, TextScope)>;
 
 /// Variables beyond those of every text.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Scope {
+pub(super) struct TextScope {
     pub(super) has_item: bool,
     pub(super) has_output: bool,
     /// The text is rendered after the step itself.
@@ -282,7 +282,7 @@ fn step<'a, 't>(
     let mut texts = Vec::new();
     let each_limits = repetition::limits(&table, problems);
     let each = repetition::each(&table, each_limits, &mut texts, problems);
-    let scope = Scope { has_item: each.is_some(), ..Scope::default() };
+    let scope = TextScope { has_item: each.is_some(), ..TextScope::default() };
     let work = work(kind, &table, scope, &mut texts, problems)?;
     let is_call = matches!(work, Work::Agent { .. } | Work::Flow { .. });
     if !is_call {
@@ -346,7 +346,7 @@ pub(super) fn only(table: &Table<'_, '_>, keys: &[&str], to: &str, problems: &mu
 fn work(
     kind: &str,
     table: &Table<'_, '_>,
-    scope: Scope,
+    scope: TextScope,
     texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<Work> {
@@ -526,7 +526,7 @@ pub(super) fn next(
         let Some(table) = Table::from_value(one, "next", problems) else { continue };
         table.check_keys(&["when", "goto", "max", "at_max", "end"], problems);
         let when = condition(&table, "when", problems).map(|(when, at)| {
-            let scope = Scope { has_output: true, after: true, ..Scope::default() };
+            let scope = TextScope { has_output: true, after: true, ..TextScope::default() };
             draft.texts.push((owned(when.names()), at, scope));
             when
         });

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     definition::{Definition, Work},
-    event::WorktreeChanges,
+    event::ChildChanges,
     parse::Draft,
     position::{Problems, Table, did_you_mean},
     row::{ItemEnd, Row, one_line},
@@ -95,7 +95,7 @@ impl Pick {
 }
 
 /// Size of a change: its lines, and at least one for each file, since binary files have none.
-fn lines(changes: &WorktreeChanges) -> u64 {
+fn lines(changes: &ChildChanges) -> u64 {
     changes.insertions.saturating_add(changes.deletions).max(changes.files)
 }
 

@@ -3,7 +3,7 @@
 
 use super::{
     definition::{Each, Items, MAX_AGENTS, MAX_AT_ONCE, MAX_ITEMS, MAX_STEPS, Retry},
-    parse::{Scope, SourceRange, Texts, condition, only, owned},
+    parse::{SourceRange, TextScope, Texts, condition, only, owned},
     position::{Problems, Table},
 };
 
@@ -39,7 +39,7 @@ pub(super) fn each(
         (Items::Agents(names), default_concurrency)
     } else {
         let (list, at) = condition(table, "for_each", problems)?;
-        texts.push((owned(list.names()), at, Scope::default()));
+        texts.push((owned(list.names()), at, TextScope::default()));
         (Items::List(list), 4)
     };
     let EachLimits { concurrency, allow_failures } = limits;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{
     definition::{Items, Step, Work},
-    event::End,
-    interaction::{Change, Turn, Verdict},
+    event::ChildEnd,
+    interaction::{MidTurnChange, Turn, Verdict},
     state::Handed,
     worktree,
 };
@@ -13,9 +13,9 @@ use super::{
 /// State of one step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
-    pub(super) phase: Phase,
+    pub(super) phase: StepPhase,
     pub(super) round: u32,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<StepCall>,
     /// Elements of the list of a `for_each`.
     pub(super) list: Vec<Value>,
     pub(super) record: Option<Value>,
@@ -23,7 +23,7 @@ pub(super) struct Row {
     /// End of an interaction.
     pub(super) verdict: Option<Verdict>,
     /// Changes of a blackboard by agents at work, in the order in which they arrived.
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<MidTurnChange>,
     /// Times that each entry of `next` was followed.
     pub(super) jumps: Vec<u32>,
     /// Text that a step with `stream` has written so far.
@@ -35,7 +35,7 @@ pub(super) struct Row {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum StepPhase {
     #[default]
     Waiting,
     Running,
@@ -47,7 +47,7 @@ pub(super) enum Phase {
 
 /// One call of a step; a step without `for_each` has one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Item {
+pub(super) struct StepCall {
     pub(super) attempt: u32,
     pub(super) retries: u32,
     /// Index of the agent: the first one, or one of `fallback`.
@@ -62,7 +62,7 @@ pub(super) struct Item {
 #[derive(Clone, Debug)]
 pub(super) struct ItemEnd {
     pub(super) completed: bool,
-    pub(super) end: End,
+    pub(super) end: ChildEnd,
     pub(super) output: Option<Value>,
     pub(super) agent: String,
     /// Exit code of a program.
@@ -89,7 +89,7 @@ impl ItemEnd {
 }
 
 /// Failure of an item.
-pub(super) struct Failed {
+pub(super) struct CallFailure {
     pub(super) reason: String,
     pub(super) text: String,
 }
@@ -165,7 +165,7 @@ pub(super) fn record(row: &Row, step: &Step) -> Value {
 }
 
 /// Record of one item.
-pub(super) fn of_item(item: &Item) -> Value {
+pub(super) fn of_item(item: &StepCall) -> Value {
     let Some(done) = &item.done else { return Value::Null };
     let ItemEnd { completed: _, end, output, agent, exit } = done;
     json!({

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     definition::{
-        Definition, Go, INDEX, ITEM, Next, OnRestart, Script, input_variable, text_variable,
+        Definition, Go, INDEX, ITEM, Next, OnRestart, StepProgram, input_variable, text_variable,
     },
     parse::{SourceRange, Targets, goto_of},
     position::{Problems, Table},
@@ -34,7 +34,7 @@ pub(super) fn refuse_by_name(name: &str, at: &SourceRange, problems: &mut Proble
 }
 
 /// Program of a step.
-pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Script> {
+pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<StepProgram> {
     let value = table.get("run")?;
     let words = table.texts("run", problems);
     if words.is_empty() || words.len() > MAX_WORDS {
@@ -48,7 +48,7 @@ pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Optio
         }
     }
     let on_restart = table.word("on_restart", &["retry", "ask", "fail"], problems);
-    Some(Script {
+    Some(StepProgram {
         command: words.into_iter().map(|(word, _)| word).collect(),
         takes_any_exit: table.get("on_exit").is_some(),
         on_restart: match on_restart.as_deref() {
@@ -138,7 +138,7 @@ pub(super) fn check_variables(definition: &Definition, problems: &mut Problems<'
 ///
 /// If the variables are too long: a text for the client.
 pub(super) fn request(
-    script: &Script,
+    script: &StepProgram,
     definition: &Definition,
     step: usize,
     rows: &[Row],

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{
-    State,
+    FlowState,
     definition::{Definition, Problem, Work},
-    event::{Action, End, Event, Finish, Id, Role, WorktreeChanges},
+    event::{ChildChanges, ChildEnd, Finish, FlowAction, FlowEvent, Id, Role},
     fakes::{Expect, Fakes},
     row::one_line,
     script::SCRIPT,
@@ -35,7 +35,7 @@ struct World<'a> {
     fakes: &'a Fakes,
     now_ms: u64,
     /// Coming events by due time, in the order in which they were scheduled.
-    due: BTreeMap<(u64, usize), (Id, Event)>,
+    due: BTreeMap<(u64, usize), (Id, FlowEvent)>,
     scheduled: usize,
     /// Calls of each step.
     calls: BTreeMap<String, usize>,
@@ -72,8 +72,8 @@ impl Definition {
 
 impl World<'_> {
     fn run(&mut self) {
-        let mut state = State::new(self.flow.clone(), self.fakes.input.clone(), "test");
-        let mut event = Event::Begun;
+        let mut state = FlowState::new(self.flow.clone(), self.fakes.input.clone(), "test");
+        let mut event = FlowEvent::Begun;
         for _ in 0..MAX_EVENTS {
             for action in state.step(event) {
                 self.act(action);
@@ -92,17 +92,17 @@ impl World<'_> {
         self.fail(format!("the flow did not end within {MAX_EVENTS} events"));
     }
 
-    fn act(&mut self, action: Action) {
+    fn act(&mut self, action: FlowAction) {
         match action {
-            Action::Send { id, text, facts } => {
+            FlowAction::Send { id, text, facts } => {
                 self.line(&format!("  -> {}: {}", self.name(id), one_line(&text)));
                 // It reads at once, and answers after the last message.
-                self.schedule(id, 0, Event::Took(id));
+                self.schedule(id, 0, FlowEvent::Took(id));
                 if facts["last"] == true && facts.get("failed").is_none() {
                     self.answer(id);
                 }
             }
-            Action::Call { id, agent, text, data, stream, .. } => {
+            FlowAction::Call { id, agent, text, data, stream, .. } => {
                 let text = match data {
                     Some(data) if agent == SCRIPT => data["run"].to_string(),
                     Some(data) => data.to_string(),
@@ -114,26 +114,26 @@ impl World<'_> {
                     self.answer(id);
                 }
             }
-            Action::Ask { id, text } => {
+            FlowAction::Ask { id, text } => {
                 self.line(&format!("  -> {}: asks: {}", self.name(id), one_line(&text)));
                 self.note_begin(id);
                 self.answer(id);
             }
-            Action::Wait { id, ms } => {
+            FlowAction::Wait { id, ms } => {
                 if !is_limit(id) {
                     self.line(&format!("  -> {}: waits {}", self.name(id), time(ms)));
                 }
                 self.note_begin(id);
-                self.schedule(id, ms, Event::Rang(id));
+                self.schedule(id, ms, FlowEvent::Rang(id));
             }
-            Action::Cancel(id) => {
+            FlowAction::Cancel(id) => {
                 if !is_limit(id) {
                     self.line(&format!("  -- {}: is cancelled", self.name(id)));
                 }
                 self.due.retain(|_, (other, _)| *other != id);
             }
-            Action::Say(text) => self.line(&text),
-            Action::Finish(finish) => self.finish = Some(finish),
+            FlowAction::Say(text) => self.line(&text),
+            FlowAction::Finish(finish) => self.finish = Some(finish),
         }
     }
 
@@ -141,8 +141,8 @@ impl World<'_> {
     fn answer(&mut self, id: Id) {
         if id.role == Role::Compensation {
             let data = Some(json!({ "exit": 0 }));
-            let end = End { completed: true, data, ..End::default() };
-            return self.schedule(id, 0, Event::Ended(id, end));
+            let end = ChildEnd { completed: true, data, ..ChildEnd::default() };
+            return self.schedule(id, 0, FlowEvent::Ended(id, end));
         }
         let step = &self.flow.steps[id.step];
         let Some(answers) = self.fakes.answers.get(&step.id).filter(|all| !all.is_empty()) else {
@@ -154,30 +154,30 @@ impl World<'_> {
         *call += 1;
         let parts = u64::try_from(answer.writes.len()).unwrap_or(u64::MAX).saturating_add(1);
         for (text, part) in answer.writes.into_iter().zip(1..) {
-            self.schedule(id, answer.after_ms / parts * part, Event::Wrote(id, text));
+            self.schedule(id, answer.after_ms / parts * part, FlowEvent::Wrote(id, text));
         }
         // A test has no restarts, so each question is one of a step.
         let is_question = matches!(step.work, Work::Ask { .. } | Work::Pick(_));
         let is_run = matches!(step.work, Work::Run(_));
         let data = if is_run { Some(json!({ "exit": answer.exit })) } else { answer.output };
         let has_worktree = step.worktree == Some(StepWorktree::New) && answer.lines > 0;
-        let worktree = has_worktree.then(|| WorktreeChanges {
+        let worktree = has_worktree.then(|| ChildChanges {
             files: 1,
             insertions: u64::from(answer.lines),
-            ..WorktreeChanges::default()
+            ..ChildChanges::default()
         });
         let event = if is_question && answer.failed.is_none() {
-            Event::Answered(id, answer.text)
+            FlowEvent::Answered(id, answer.text)
         } else {
-            Event::Ended(
+            FlowEvent::Ended(
                 id,
-                End {
+                ChildEnd {
                     completed: answer.failed.is_none(),
                     text: answer.text,
                     data,
                     reason: answer.failed.unwrap_or_default(),
                     worktree,
-                    ..End::default()
+                    ..ChildEnd::default()
                 },
             )
         };
@@ -190,39 +190,39 @@ impl World<'_> {
         }
     }
 
-    fn schedule(&mut self, id: Id, after_ms: u64, event: Event) {
+    fn schedule(&mut self, id: Id, after_ms: u64, event: FlowEvent) {
         let at = self.now_ms.saturating_add(after_ms);
         self.due.insert((at, self.scheduled), (id, event));
         self.scheduled += 1;
     }
 
     /// Adds the line of a coming event.
-    fn report(&mut self, id: Id, event: &Event) {
+    fn report(&mut self, id: Id, event: &FlowEvent) {
         let name = self.name(id);
         let text = match event {
-            Event::Begun
-            | Event::Paused(_)
-            | Event::Resumed(_)
-            | Event::Took(_)
-            | Event::Unsent(_)
-            | Event::Changed(..) => return,
-            Event::Wrote(_, text) => format!("  <- {name}: writes: {}", one_line(text)),
-            Event::Rang(Id { role: Role::Minutes | Role::Piece, .. }) => return,
-            Event::Ended(_, End { completed: true, text, data, .. }) => {
+            FlowEvent::Begun
+            | FlowEvent::Paused(_)
+            | FlowEvent::Resumed(_)
+            | FlowEvent::Took(_)
+            | FlowEvent::Unsent(_)
+            | FlowEvent::Changed(..) => return,
+            FlowEvent::Wrote(_, text) => format!("  <- {name}: writes: {}", one_line(text)),
+            FlowEvent::Rang(Id { role: Role::Minutes | Role::Piece, .. }) => return,
+            FlowEvent::Ended(_, ChildEnd { completed: true, text, data, .. }) => {
                 let is_run = self.flow.steps.get(id.step).map(|it| &it.work);
                 let is_run = matches!(is_run, Some(Work::Run(_)));
                 let exit = data.as_ref().filter(|_| is_run).and_then(|data| data.get("exit"));
                 let exit = exit.map(|exit| format!(" (exit {exit})")).unwrap_or_default();
                 format!("  <- {name}: completed{exit}: {}", one_line(text))
             }
-            Event::Ended(_, End { reason, text, .. }) => {
+            FlowEvent::Ended(_, ChildEnd { reason, text, .. }) => {
                 format!("  <- {name}: failed ({reason}): {}", one_line(text))
             }
-            Event::Answered(_, text) => format!("  <- {name}: answered: {}", one_line(text)),
-            Event::Rang(id) if matches!(id.role, Role::Timeout | Role::Answers) => {
+            FlowEvent::Answered(_, text) => format!("  <- {name}: answered: {}", one_line(text)),
+            FlowEvent::Rang(id) if matches!(id.role, Role::Timeout | Role::Answers) => {
                 format!("  <- {name}: time limit")
             }
-            Event::Rang(_) => format!("  <- {name}: waited"),
+            FlowEvent::Rang(_) => format!("  <- {name}: waited"),
         };
         self.line(&text);
     }

@@ -1,6 +1,6 @@
 //! One run of a flow.
 //!
-//! [`State::step`] takes an event and returns actions. A child, question or timer is open from its
+//! [`FlowState::step`] takes an event and returns actions. A child, question or timer is open from its
 //! action to its event or its `Cancel`; events of those that are not open are ignored.
 
 mod answers;
@@ -24,8 +24,11 @@ pub(super) use streams::Handed;
 use super::{
     answer,
     definition::{Definition, Go, Work},
-    event::{Action, End, Event, Finish, Id, Role},
-    row::{self, Failed, Item, ItemEnd, Phase, Row, agents, cut, one_line, progress, record},
+    event::{ChildEnd, Finish, FlowAction, FlowEvent, Id, Role},
+    row::{
+        self, CallFailure, ItemEnd, Row, StepCall, StepPhase, agents, cut, one_line, progress,
+        record,
+    },
     script::{self, SCRIPT},
     vote_step::READ_ONLY,
 };
@@ -44,7 +47,7 @@ const FLOW_INDEX: usize = usize::MAX;
 
 /// One run of a flow.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct FlowState {
     definition: Definition,
     input: Value,
     flow_id: String,
@@ -65,7 +68,7 @@ pub struct State {
     boards: turns::Boards,
 }
 
-impl State {
+impl FlowState {
     /// Creates a run; `flow_id` is the id of its task.
     pub fn new(definition: Definition, input: Value, flow_id: &str) -> Self {
         let rows = definition.steps.iter().map(|step| Row {
@@ -94,42 +97,42 @@ impl State {
         self.open.len()
     }
 
-    /// Takes an event and returns what to do. After [`Action::Finish`] events have no effect.
-    pub fn step(&mut self, event: Event) -> Vec<Action> {
+    /// Takes an event and returns what to do. After [`FlowAction::Finish`] events have no effect.
+    pub fn step(&mut self, event: FlowEvent) -> Vec<FlowAction> {
         let mut actions = Vec::new();
         if self.is_over {
             return actions;
         }
         match event {
-            Event::Begun => self.begin(&mut actions),
-            Event::Ended(id, end) => {
+            FlowEvent::Begun => self.begin(&mut actions),
+            FlowEvent::Ended(id, end) => {
                 if self.open.remove(&id).is_some() {
                     self.ended(id, end, &mut actions);
                 }
             }
-            Event::Answered(id, text) => {
+            FlowEvent::Answered(id, text) => {
                 if self.open.remove(&id).is_some() {
                     self.answered(id, &text, &mut actions);
                 }
             }
-            Event::Rang(id) => {
+            FlowEvent::Rang(id) => {
                 if self.open.remove(&id).is_some() {
                     self.rang(id, &mut actions);
                 }
             }
-            Event::Paused(id) => self.set_working(id, false),
-            Event::Resumed(id) => self.set_working(id, true),
-            Event::Wrote(id, text) => self.wrote(id, &text),
-            Event::Took(id) => self.took(id),
-            Event::Unsent(id) => self.unsent(id),
-            Event::Changed(id, change) => self.change_board(id, change),
+            FlowEvent::Paused(id) => self.set_working(id, false),
+            FlowEvent::Resumed(id) => self.set_working(id, true),
+            FlowEvent::Wrote(id, text) => self.wrote(id, &text),
+            FlowEvent::Took(id) => self.took(id),
+            FlowEvent::Unsent(id) => self.unsent(id),
+            FlowEvent::Changed(id, change) => self.change_board(id, change),
         }
         self.advance(&mut actions);
         self.count_minutes(&mut actions);
         actions
     }
 
-    fn begin(&mut self, actions: &mut Vec<Action>) {
+    fn begin(&mut self, actions: &mut Vec<FlowAction>) {
         if let Some(ms) = self.definition.timeout_ms {
             self.wait(
                 Id { step: FLOW_INDEX, round: 1, item: 0, attempt: 1, role: Role::Timeout },
@@ -139,12 +142,12 @@ impl State {
         }
     }
 
-    fn wait(&mut self, id: Id, ms: u64, actions: &mut Vec<Action>) {
+    fn wait(&mut self, id: Id, ms: u64, actions: &mut Vec<FlowAction>) {
         self.open.insert(id, ());
-        actions.push(Action::Wait { id, ms });
+        actions.push(FlowAction::Wait { id, ms });
     }
 
-    fn ended(&mut self, id: Id, mut end: End, actions: &mut Vec<Action>) {
+    fn ended(&mut self, id: Id, mut end: ChildEnd, actions: &mut Vec<FlowAction>) {
         if id.role == Role::Compensation {
             return self.undone(id, &end, actions);
         }
@@ -174,7 +177,7 @@ impl State {
             }
         }
         if !end.completed {
-            let failed = Failed { reason: end.reason, text: end.text };
+            let failed = CallFailure { reason: end.reason, text: end.text };
             match &self.definition.steps[id.step].work {
                 Work::Run(script) if programs::is_cut_off(&failed.reason) => {
                     self.cut_off(id, script.on_restart, failed, actions);
@@ -200,7 +203,7 @@ impl State {
                 let item = &mut self.rows[at].items[n];
                 if item.correction.is_some() {
                     let text = format!("its answer does not fit `output`: {why}");
-                    let failed = Failed { reason: "invalid_output".to_owned(), text };
+                    let failed = CallFailure { reason: "invalid_output".to_owned(), text };
                     item.correction = None;
                     self.item_failed(id, failed, actions);
                 } else {
@@ -217,7 +220,7 @@ impl State {
     }
 
     /// Starts the steps that can start, drops those that nobody needs any more, and ends the flow.
-    fn advance(&mut self, actions: &mut Vec<Action>) {
+    fn advance(&mut self, actions: &mut Vec<FlowAction>) {
         while !self.is_over {
             if self.ending.is_some() {
                 self.compensate(actions);
@@ -237,16 +240,16 @@ impl State {
             let ready = |step: &usize| {
                 let needs = &self.definition.steps[*step].needs;
                 let done =
-                    needs.iter().filter(|&&need| self.rows[need].phase == Phase::Done).count();
+                    needs.iter().filter(|&&need| self.rows[need].phase == StepPhase::Done).count();
                 let is_complete = done >= self.definition.steps[*step].at_least;
-                self.rows[*step].phase == Phase::Waiting
+                self.rows[*step].phase == StepPhase::Waiting
                     && (is_complete || self.begins_reading(*step))
             };
             if let Some(step) = self.definition.order.iter().copied().find(ready) {
                 self.start(step, actions);
                 continue;
             }
-            if self.rows.iter().any(|row| row.phase == Phase::Running) {
+            if self.rows.iter().any(|row| row.phase == StepPhase::Running) {
                 return;
             }
             // All that could run did; a step that still waits would have failed the flow.
@@ -255,25 +258,25 @@ impl State {
     }
 
     /// Cancels each step that is not over, and whose dependents have all begun without it.
-    fn drop_losers(&mut self, actions: &mut Vec<Action>) {
+    fn drop_losers(&mut self, actions: &mut Vec<FlowAction>) {
         for &step in self.definition.order.clone().iter().rev() {
-            if !matches!(self.rows[step].phase, Phase::Waiting | Phase::Running) {
+            if !matches!(self.rows[step].phase, StepPhase::Waiting | StepPhase::Running) {
                 continue;
             }
             let dependents = self.definition.dependents(step);
             let is_loser = !dependents.is_empty()
                 && !self.is_read(step)
-                && dependents.iter().all(|&it| self.rows[it].phase != Phase::Waiting);
+                && dependents.iter().all(|&it| self.rows[it].phase != StepPhase::Waiting);
             if is_loser {
                 self.close(step, actions);
-                self.rows[step].phase = Phase::Dropped;
+                self.rows[step].phase = StepPhase::Dropped;
             }
         }
     }
 
-    fn start(&mut self, step: usize, actions: &mut Vec<Action>) {
+    fn start(&mut self, step: usize, actions: &mut Vec<FlowAction>) {
         let definition = self.definition.steps[step].clone();
-        self.rows[step].phase = Phase::Running;
+        self.rows[step].phase = StepPhase::Running;
         self.stop_pause(step, actions);
         match self.items(step) {
             Ok(list) => self.rows[step].list = list,
@@ -285,10 +288,10 @@ impl State {
         let row = &mut self.rows[step];
         let voters = definition.work.voters().len();
         let items = if definition.each.is_some() { row.list.len() } else { voters.max(1) };
-        row.items = vec![Item::default(); items];
+        row.items = vec![StepCall::default(); items];
         row.verdict = None;
         let round = row.round;
-        actions.push(Action::Say(progress(&definition, round, items)));
+        actions.push(FlowAction::Say(progress(&definition, round, items)));
         if let Some(ms) = definition.timeout_ms {
             self.wait(Id { step, round, item: 0, attempt: 1, role: Role::Timeout }, ms, actions);
         }
@@ -296,13 +299,13 @@ impl State {
     }
 
     /// Makes the next attempt of an item.
-    fn call(&mut self, step: usize, item: usize, actions: &mut Vec<Action>) {
+    fn call(&mut self, step: usize, item: usize, actions: &mut Vec<FlowAction>) {
         let definition = self.definition.steps[step].clone();
         let row = &mut self.rows[step];
         row.items[item].attempt += 1;
         let (round, attempt) = (row.round, row.items[item].attempt);
         let id = Id { step, round, item, attempt, role: Role::Work };
-        let failed = |text: String| Failed { reason: "template".to_owned(), text };
+        let failed = |text: String| CallFailure { reason: "template".to_owned(), text };
         let element = definition.each.is_some().then(|| (item, row.list[item].clone()));
         if self.is_without_worktree(step, item) {
             return self.skip(step, item);
@@ -343,7 +346,16 @@ impl State {
                     let agent = self.agent_of(id);
                     let permissions = self.permitted(permissions.as_ref());
                     let (data, inherit) = (None, self.inheritance(step));
-                    Action::Call { id, agent, text, data, permissions, inherit, worktree, stream }
+                    FlowAction::Call {
+                        id,
+                        agent,
+                        text,
+                        data,
+                        permissions,
+                        inherit,
+                        worktree,
+                        stream,
+                    }
                 }
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
@@ -357,7 +369,7 @@ impl State {
                 }
                 let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
                 let (permissions, inherit) = (self.permitted(None), self.inheritance(step));
-                Action::Call { id, agent, text, data, permissions, inherit, worktree, stream }
+                FlowAction::Call { id, agent, text, data, permissions, inherit, worktree, stream }
             }
             Work::Vote(vote) => {
                 let correction = self.rows[step].items[item].correction.as_ref();
@@ -365,7 +377,7 @@ impl State {
                     Ok(text) => {
                         let (agent, data) = (vote.agents[item].clone(), None);
                         let (permissions, inherit) = (Some(READ_ONLY.to_owned()), None);
-                        Action::Call {
+                        FlowAction::Call {
                             id,
                             agent,
                             text,
@@ -391,7 +403,7 @@ impl State {
                     Ok(data) => {
                         let (agent, text) = (SCRIPT.to_owned(), String::new());
                         let (data, permissions, inherit) = (Some(data), None, None);
-                        Action::Call {
+                        FlowAction::Call {
                             id,
                             agent,
                             text,
@@ -403,17 +415,19 @@ impl State {
                         }
                     }
                     Err(text) => {
-                        let failed = Failed { reason: "invalid_input".to_owned(), text };
+                        let failed = CallFailure { reason: "invalid_input".to_owned(), text };
                         return self.item_failed_for_good(id, failed, actions);
                     }
                 }
             }
             Work::Ask { text, choices, .. } => match text.render_for_people(&context) {
-                Ok(text) if choices.is_empty() => Action::Ask { id, text },
-                Ok(text) => Action::Ask { id, text: format!("{text}\n({})", choices.join(" / ")) },
+                Ok(text) if choices.is_empty() => FlowAction::Ask { id, text },
+                Ok(text) => {
+                    FlowAction::Ask { id, text: format!("{text}\n({})", choices.join(" / ")) }
+                }
                 Err(why) => return self.item_failed_for_good(id, failed(why), actions),
             },
-            Work::Wait { ms } => Action::Wait { id, ms: *ms },
+            Work::Wait { ms } => FlowAction::Wait { id, ms: *ms },
             Work::Pick(pick) => match self.picked(id, pick, actions) {
                 Some(question) => question,
                 None => return,
@@ -424,7 +438,7 @@ impl State {
         actions.push(action);
     }
 
-    fn item_done(&mut self, id: Id, end: End, output: Option<Value>) {
+    fn item_done(&mut self, id: Id, end: ChildEnd, output: Option<Value>) {
         let agent = self.agent_of(id);
         let is_run = matches!(self.definition.steps[id.step].work, Work::Run(_));
         let exit = script::exit_of(end.data.as_ref()).filter(|_| is_run);
@@ -445,7 +459,7 @@ impl State {
     }
 
     /// Retries a failed item, gives it to the next agent, or ends it.
-    fn item_failed(&mut self, id: Id, failed: Failed, actions: &mut Vec<Action>) {
+    fn item_failed(&mut self, id: Id, failed: CallFailure, actions: &mut Vec<FlowAction>) {
         let step = self.definition.steps[id.step].clone();
         let retry = &step.retry;
         let is_retried = retry.on.is_empty() || retry.on.contains(&failed.reason);
@@ -454,7 +468,7 @@ impl State {
         if is_retried && item.retries < retry.times {
             item.retries += 1;
             let text = format!("{}: tried again after: {}", step.id, one_line(&failed.text));
-            actions.push(Action::Say(text));
+            actions.push(FlowAction::Say(text));
             return match retry.backoff_ms {
                 0 => self.call(id.step, id.item, actions),
                 ms => {
@@ -467,24 +481,24 @@ impl State {
         if item.agent < step.fallback.len() {
             (item.agent, item.retries) = (item.agent + 1, 0);
             let (agent, why) = (&step.fallback[item.agent - 1], one_line(&failed.text));
-            actions.push(Action::Say(format!("{}: given to {agent} after: {why}", step.id)));
+            actions.push(FlowAction::Say(format!("{}: given to {agent} after: {why}", step.id)));
             return self.call(id.step, id.item, actions);
         }
         self.item_failed_for_good(id, failed, actions);
     }
 
-    fn item_failed_for_good(&mut self, id: Id, failed: Failed, actions: &mut Vec<Action>) {
+    fn item_failed_for_good(&mut self, id: Id, failed: CallFailure, actions: &mut Vec<FlowAction>) {
         let agent = self.agent_of(id);
         let step = &self.definition.steps[id.step];
         let allowed = step.each.as_ref().map(|each| each.allow_failures);
-        let Failed { reason, text } = failed;
+        let CallFailure { reason, text } = failed;
         let by = if agent.is_empty() { String::new() } else { format!("{agent}: ") };
         let item_label = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
         // A decision goes on without the agents that fail.
         let decides = matches!(step.work, Work::Vote(_) | Work::Interaction(_));
         let allowed = allowed.or(decides.then_some(usize::MAX));
         let message = format!("{}{item_label}: {by}{text}", step.id);
-        let end = End { text, reason: reason.clone(), ..End::default() };
+        let end = ChildEnd { text, reason: reason.clone(), ..ChildEnd::default() };
         let (at, n) = (id.step, id.item);
         let (completed, output, exit) = (false, None, None);
         self.rows[at].items[n].done = Some(ItemEnd { completed, end, output, agent, exit });
@@ -492,21 +506,21 @@ impl State {
         let failures = items.filter(|it| it.done.as_ref().is_some_and(ItemEnd::is_failed)).count();
         match allowed {
             Some(allowed) if failures <= allowed => {
-                actions.push(Action::Say(message));
+                actions.push(FlowAction::Say(message));
             }
             Some(_) | None => self.step_failed(id.step, &reason, message, actions),
         }
     }
 
     /// Ends a step whose items are over, and follows its `next`.
-    fn step_done(&mut self, step: usize, actions: &mut Vec<Action>) {
+    fn step_done(&mut self, step: usize, actions: &mut Vec<FlowAction>) {
         self.close(step, actions);
         let definition = self.definition.steps[step].clone();
         let row = &mut self.rows[step];
-        row.phase = Phase::Done;
+        row.phase = StepPhase::Done;
         row.record = Some(record(row, &definition));
         let record = row.record.clone().unwrap_or_default();
-        actions.extend(row::ended(&definition, &record).map(Action::Say));
+        actions.extend(row::ended(&definition, &record).map(FlowAction::Say));
         let extra = ["output", "text", "exit"].map(|name| (name, record[name].clone()));
         for (index, next) in definition.next.iter().enumerate() {
             let holds = next.when.as_ref().map_or(Ok(true), |when| {
@@ -532,7 +546,8 @@ impl State {
                     if self.rows[step].jumps[index] < *max {
                         self.rows[step].jumps[index] += 1;
                         let to = &self.definition.steps[*target].id;
-                        actions.push(Action::Say(format!("{}: goes back to {to}", definition.id)));
+                        actions
+                            .push(FlowAction::Say(format!("{}: goes back to {to}", definition.id)));
                         return self.rearm(*target, actions);
                     }
                     if !continues_at_max {
@@ -548,14 +563,16 @@ impl State {
     }
 
     /// Sets a step, and all that depend on it, back to waiting.
-    fn rearm(&mut self, target: usize, actions: &mut Vec<Action>) {
+    fn rearm(&mut self, target: usize, actions: &mut Vec<FlowAction>) {
         let all = 0..self.rows.len();
         let mut chosen: Vec<bool> =
             all.map(|step| step == target || self.definition.is_before(target, step)).collect();
         // Those that were dropped for a step that waits again.
         for &step in self.definition.order.iter().rev() {
             let dependents = self.definition.dependents(step);
-            if self.rows[step].phase == Phase::Dropped && dependents.iter().any(|&it| chosen[it]) {
+            if self.rows[step].phase == StepPhase::Dropped
+                && dependents.iter().any(|&it| chosen[it])
+            {
                 chosen[step] = true;
             }
         }
@@ -565,7 +582,7 @@ impl State {
             if let Some(record) = row.record.take() {
                 row.previous = Some(record);
             }
-            row.phase = Phase::Waiting;
+            row.phase = StepPhase::Waiting;
             row.round += 1;
             row.items.clear();
             row.written.clear();
@@ -574,23 +591,30 @@ impl State {
     }
 
     /// Records that a step failed, and fails the flow if a step can no longer run.
-    fn step_failed(&mut self, step: usize, reason: &str, text: String, actions: &mut Vec<Action>) {
+    fn step_failed(
+        &mut self,
+        step: usize,
+        reason: &str,
+        text: String,
+        actions: &mut Vec<FlowAction>,
+    ) {
         let is_read = self.is_read(step);
         self.tell_readers(step, (reason, &text), actions);
         self.close(step, actions);
-        self.rows[step].phase = Phase::Failed;
+        self.rows[step].phase = StepPhase::Failed;
         let dependents = self.definition.dependents(step);
         let blocks = |&dependent: &usize| {
             let definition = &self.definition.steps[dependent];
-            let can =
-                |need: &&usize| !matches!(self.rows[**need].phase, Phase::Failed | Phase::Dropped);
+            let can = |need: &&usize| {
+                !matches!(self.rows[**need].phase, StepPhase::Failed | StepPhase::Dropped)
+            };
             let possible = definition.needs.iter().filter(can).count();
-            self.rows[dependent].phase == Phase::Waiting && possible < definition.at_least
+            self.rows[dependent].phase == StepPhase::Waiting && possible < definition.at_least
         };
         if dependents.is_empty() || is_read || dependents.iter().any(blocks) {
             self.fail(reason, text, actions);
         } else {
-            actions.push(Action::Say(text));
+            actions.push(FlowAction::Say(text));
         }
     }
 }

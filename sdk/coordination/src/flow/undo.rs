@@ -3,7 +3,7 @@
 
 use super::{
     definition::Undo,
-    parse::{Names, Scope, SourceRange, only, owned, template},
+    parse::{Names, SourceRange, TextScope, only, owned, template},
     position::{Problems, Table},
     script,
 };
@@ -11,7 +11,7 @@ use super::{
 /// Reads the key of a step.
 pub(super) fn parse(
     table: &Table<'_, '_>,
-    texts: &mut Vec<(Names, SourceRange, Scope)>,
+    texts: &mut Vec<(Names, SourceRange, TextScope)>,
     problems: &mut Problems<'_>,
 ) -> Option<Undo> {
     let table = Table::from_value(table.get("compensate")?, "compensate", problems)?;
@@ -30,7 +30,7 @@ pub(super) fn parse(
         problems.error(&table.at, "`compensate` has an `agent` and a `prompt`, or `run`");
         return None;
     };
-    let scope = Scope { after: true, ..Scope::default() };
+    let scope = TextScope { after: true, ..TextScope::default() };
     texts.push((owned(prompt.names()), at, scope));
     Some(Undo::Agent { agent, prompt })
 }

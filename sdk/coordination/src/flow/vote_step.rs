@@ -8,15 +8,15 @@ use toml::Spanned;
 
 use super::{
     answer,
-    parse::{Scope, SourceRange, Texts, owned, template},
+    parse::{SourceRange, TextScope, Texts, owned, template},
     position::{AgentNumbers, Problems, Table, did_you_mean},
-    row::{Item, ItemEnd, Row, cut, one_line},
+    row::{ItemEnd, Row, StepCall, cut, one_line},
     schema, script,
     template::Template,
 };
 use crate::{
     record::{Record, VoteResults},
-    vote::{Action, Ballot, Decision, Event, Outcome, Poll, Rule, State},
+    vote::{Ballot, Poll, PollAction, PollDecision, PollEvent, PollOutcome, PollState, Rule},
 };
 
 /// Permissions of a voter.
@@ -113,25 +113,25 @@ impl VoteStep {
         (!ballots.is_empty()).then_some(VoteResults { choices, ballots, right: None })
     }
 
-    fn count(&self, row: &Row) -> Option<Outcome> {
+    fn count(&self, row: &Row) -> Option<PollOutcome> {
         let (voters, choices) = (self.agents.clone(), self.choices.clone());
         let poll = Poll { voters, choices, rule: self.rule.clone(), timeout_ms: None };
         // The file was checked for what `new` refuses.
-        let mut state = State::new(poll).ok()?;
-        let mut actions = state.step(0, Event::Begun);
+        let mut state = PollState::new(poll).ok()?;
+        let mut actions = state.step(0, PollEvent::Begun);
         for (agent, item) in self.agents.iter().zip(&row.items) {
             actions.extend(state.step(0, event(agent, item)));
         }
         actions.into_iter().find_map(|action| match action {
-            Action::Finish(outcome) => Some(outcome),
-            Action::Call(_) | Action::Wait(_) | Action::Cancel(_) => None,
+            PollAction::Finish(outcome) => Some(outcome),
+            PollAction::Call(_) | PollAction::Wait(_) | PollAction::Cancel(_) => None,
         })
     }
 }
 
 /// Event of a voter whose task is over.
-fn event(agent: &str, item: &Item) -> Event {
-    let failed = |why: &str| Event::Failed(agent.to_owned(), why.to_owned());
+fn event(agent: &str, item: &StepCall) -> PollEvent {
+    let failed = |why: &str| PollEvent::Failed(agent.to_owned(), why.to_owned());
     let Some(ItemEnd { completed, end, output, .. }) = &item.done else {
         return failed("no answer");
     };
@@ -142,7 +142,7 @@ fn event(agent: &str, item: &Item) -> Event {
             let mut reason = text("reason").unwrap_or_default();
             cut(&mut reason, MAX_REASON);
             let confidence = confidence.unwrap_or_default();
-            Event::Voted(agent.to_owned(), Ballot { choice, confidence, reason })
+            PollEvent::Voted(agent.to_owned(), Ballot { choice, confidence, reason })
         }
         Some(_) | None => {
             let text = one_line(&end.text);
@@ -152,10 +152,10 @@ fn event(agent: &str, item: &Item) -> Event {
 }
 
 /// Output of the step.
-fn to_json(Outcome { decision, tally, ballots, failed }: &Outcome) -> Value {
+fn to_json(PollOutcome { decision, tally, ballots, failed }: &PollOutcome) -> Value {
     let choice = match decision {
-        Decision::Decided(choice) => Some(choice),
-        Decision::Tie(_) | Decision::None(_) | Decision::NoQuorum => None,
+        PollDecision::Decided(choice) => Some(choice),
+        PollDecision::Tie(_) | PollDecision::None(_) | PollDecision::NoQuorum => None,
     };
     let tally: Map<_, _> =
         tally.iter().map(|(choice, count)| (choice.clone(), json!(count))).collect();
@@ -174,12 +174,12 @@ fn to_json(Outcome { decision, tally, ballots, failed }: &Outcome) -> Value {
 }
 
 /// Text of the step: the outcome, and each choice with its voters.
-fn to_text(Outcome { decision, tally, ballots, failed }: &Outcome) -> String {
+fn to_text(PollOutcome { decision, tally, ballots, failed }: &PollOutcome) -> String {
     let mut text = match decision {
-        Decision::Decided(choice) => format!("decided: {choice}"),
-        Decision::Tie(choices) => format!("tie: {}", choices.join(", ")),
-        Decision::None(choice) => format!("no majority: {choice} is ahead"),
-        Decision::NoQuorum => "no quorum".to_owned(),
+        PollDecision::Decided(choice) => format!("decided: {choice}"),
+        PollDecision::Tie(choices) => format!("tie: {}", choices.join(", ")),
+        PollDecision::None(choice) => format!("no majority: {choice} is ahead"),
+        PollDecision::NoQuorum => "no quorum".to_owned(),
     };
     for (choice, count) in tally {
         let supporters = ballots.iter().filter(|(_, ballot)| ballot.choice == *choice);
@@ -198,7 +198,7 @@ fn to_text(Outcome { decision, tally, ballots, failed }: &Outcome) -> String {
 /// Reads the keys `vote` and `prompt` of a step.
 pub(super) fn parse(
     table: &Table<'_, '_>,
-    scope: Scope,
+    scope: TextScope,
     texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<VoteStep> {

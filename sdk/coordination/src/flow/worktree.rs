@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     definition::{Definition, Each, Items, Work},
-    event::WorktreeChanges,
+    event::ChildChanges,
     parse::Draft,
     position::{Problems, Table, did_you_mean},
 };
@@ -104,7 +104,7 @@ pub(super) fn parse(
 }
 
 /// Record of a worktree's changes for templates.
-pub(super) fn record(changes: &WorktreeChanges) -> Value {
-    let WorktreeChanges { files, insertions, deletions, diff } = changes;
+pub(super) fn record(changes: &ChildChanges) -> Value {
+    let ChildChanges { files, insertions, deletions, diff } = changes;
     json!({ "files": files, "insertions": insertions, "deletions": deletions, "diff": diff })
 }

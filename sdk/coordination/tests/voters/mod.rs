@@ -1,11 +1,13 @@
 //! Run of a flow whose agents decide: its open calls and timers, by the names of the agents.
 
-use a2a_hub_coordination::flow::{Action, Definition, End, Event, Finish, Id, State};
+use a2a_hub_coordination::flow::{
+    ChildEnd, Definition, Finish, FlowAction, FlowEvent, FlowState, Id,
+};
 use serde_json::Value;
 
 /// Run of a flow, with the calls and timers that are open.
 pub(crate) struct Run {
-    pub(crate) state: State,
+    pub(crate) state: FlowState,
     /// Id, agent, text and permissions of each call.
     pub(crate) calls: Vec<(Id, String, String, Option<String>)>,
     /// Id and milliseconds of each timer.
@@ -17,35 +19,35 @@ impl Run {
     /// Begins a flow with this input.
     pub(crate) fn begin(text: &str, input: Value) -> Self {
         let definition = Definition::parse(text).unwrap_or_else(|why| panic!("{why:#?}"));
-        let state = State::new(definition, input, "task-1");
+        let state = FlowState::new(definition, input, "task-1");
         let mut run = Self { state, calls: Vec::new(), timers: Vec::new(), finish: None };
-        run.step(Event::Begun);
+        run.step(FlowEvent::Begun);
         run
     }
 
-    pub(crate) fn step(&mut self, event: Event) {
+    pub(crate) fn step(&mut self, event: FlowEvent) {
         for action in self.state.step(event) {
             match action {
-                Action::Call { id, agent, text, permissions, .. } => {
+                FlowAction::Call { id, agent, text, permissions, .. } => {
                     self.calls.push((id, agent, text, permissions));
                 }
-                Action::Wait { id, ms } => self.timers.push((id, ms)),
-                Action::Cancel(id) => {
+                FlowAction::Wait { id, ms } => self.timers.push((id, ms)),
+                FlowAction::Cancel(id) => {
                     self.calls.retain(|(other, ..)| *other != id);
                     self.timers.retain(|(other, _)| *other != id);
                 }
-                Action::Finish(finish) => self.finish = Some(finish),
-                Action::Ask { .. } => panic!("no step asks"),
-                Action::Say(_) | Action::Send { .. } => {}
+                FlowAction::Finish(finish) => self.finish = Some(finish),
+                FlowAction::Ask { .. } => panic!("no step asks"),
+                FlowAction::Say(_) | FlowAction::Send { .. } => {}
             }
         }
     }
 
     /// Ends the open call of this agent.
-    pub(crate) fn end(&mut self, agent: &str, end: End) {
+    pub(crate) fn end(&mut self, agent: &str, end: ChildEnd) {
         let at = self.calls.iter().position(|(_, name, ..)| name == agent);
         let (id, ..) = self.calls.remove(at.unwrap_or_else(|| panic!("{agent} is not called")));
-        self.step(Event::Ended(id, end));
+        self.step(FlowEvent::Ended(id, end));
     }
 
     /// Text of the open call of this agent.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Acp, Speaker, Step};
+use super::{Acp, AwaitedReply, Speaker};
 use crate::cli::{Action, Check, Driver, End, describe_exit};
 use crate::{Child, Command, Context, Failure, foreign};
 
@@ -23,7 +23,9 @@ pub fn check<S: Speaker>(
     loop {
         for action in actions {
             match action {
-                Action::Send(line) if driver.step != Step::Prompt => child.write_line(&line)?,
+                Action::Send(line) if driver.step != AwaitedReply::Prompt => {
+                    child.write_line(&line)?;
+                }
                 Action::End(End::LoginNeeded(why)) => return done(&child, version, Some(why)),
                 Action::End(End::Failed { text, .. }) => return Err(Failure::Internal(text)),
                 // This would send the prompt: every earlier step succeeded.
@@ -53,7 +55,7 @@ pub fn check<S: Speaker>(
                 exit.stderr
             )));
         };
-        if driver.step == Step::Initialize {
+        if driver.step == AwaitedReply::Initialize {
             let hello = foreign::read(&line).unwrap_or_default();
             let reported = hello["result"]["agentInfo"]["version"].as_str().unwrap_or_default();
             version = reported.to_owned();

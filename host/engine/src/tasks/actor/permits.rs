@@ -91,8 +91,8 @@ impl Permits {
 
     fn ask(&self, asking: Asking<'_>) -> PermitRequest {
         match self.context_lock {
-            Some(_) => self.queue.go_on(asking),
-            None => self.queue.take_up(asking),
+            Some(_) => self.queue.reacquire(asking),
+            None => self.queue.readmit(asking),
         }
     }
 
@@ -130,13 +130,13 @@ impl Permits {
     }
 
     /// Releases the permit of a run that only relays for children, from its start to its end.
-    pub(in crate::tasks) fn rest_always(&mut self) {
+    pub(in crate::tasks) fn release_for_whole_run(&mut self) {
         (self.rests, self.turn) = (1, None);
     }
 
     /// Ends one wait of the agent or of a program: reacquires the permit, unless another of them
     /// still waits.
-    pub(in crate::tasks) fn resume(
+    pub(in crate::tasks) fn reacquire_permit(
         &mut self,
         asking: Asking<'_>,
         waits_for: WaitsFor,

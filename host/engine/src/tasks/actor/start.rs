@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 impl TaskActor {
     /// Requests the run permit that the task released while it waited for its client.
-    pub(in crate::tasks) fn come_back(&mut self, payload: &mut SignalPayload) -> Option<Signal> {
+    pub(in crate::tasks) fn requeue(&mut self, payload: &mut SignalPayload) -> Option<Signal> {
         match (&mut self.guest, payload.start.take()) {
             (Some(guest), _) => guest.answer = payload.answer.take(),
             (None, Some(start)) => self.start = Some(self.recorded(start)),

@@ -4,5 +4,5 @@ mod begin_again;
 mod client_input;
 pub(super) mod pending_questions;
 pub(super) mod phase;
-pub(super) mod take_up;
+pub(super) mod recover_tasks;
 pub(super) mod tend_children;

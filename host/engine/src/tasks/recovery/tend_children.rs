@@ -41,7 +41,7 @@ impl TaskActor {
         let run = Tending { over: Box::pin(over), cancelled, _calls: calls };
         self.guest = Some(RunningTask::tending(Box::new(run), requests));
         // The run only waits for others, so it releases its permit.
-        self.permits.rest_always();
+        self.permits.release_for_whole_run();
         Ok(())
     }
 }

@@ -7,14 +7,16 @@ use super::{
     Course, MAX_AMOUNT, RuleBook, Turn, TurnResult, Verdict, amount, is_set, passed, replay,
     statement, unit, with_reasons,
 };
-use crate::auction::{Action, Event, Lot, Outcome, Price, Side, State, Tie, mixed};
+use crate::auction::{
+    Auction, AuctionAction, AuctionEvent, AuctionOutcome, Lot, Price, Side, Tie, mixed,
+};
 
 /// Keys of the table, besides those of all interactions.
 pub(super) const KEYS: [&str; 5] = ["side", "price", "reserve", "tie", "unit"];
 
 /// Rules of an auction.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct AuctionStep {
     side: Side,
     price: Price,
     reserve: Option<u64>,
@@ -22,15 +24,15 @@ pub(super) struct Rules {
     unit: String,
 }
 
-impl Rules {
+impl AuctionStep {
     pub(super) fn course(
         &self,
         agents: &[String],
-        items: &[super::Item],
+        items: &[super::StepCall],
         seed: &str,
     ) -> Result<Course, String> {
         let tie = if self.is_drawn { Tie::Drawn(mixed(0, seed)) } else { Tie::Listed };
-        let state = State::new(Lot {
+        let state = Auction::new(Lot {
             bidders: agents.to_vec(),
             side: self.side,
             price: self.price,
@@ -85,7 +87,7 @@ impl Rules {
 
     fn verdict(
         &self,
-        Outcome { winner, bids, failed }: &Outcome,
+        AuctionOutcome { winner, bids, failed }: &AuctionOutcome,
         reasons: &[(String, String)],
         absent: &[(String, String)],
         answer: &str,
@@ -123,8 +125,8 @@ impl Rules {
 
 /// Auction with what its agents said, besides the amounts.
 struct Bidding<'r> {
-    rules: &'r Rules,
-    state: State,
+    rules: &'r AuctionStep,
+    state: Auction,
     /// Reasons of the bids.
     reasons: Vec<(String, String)>,
     /// Agents without a bid, and the reason.
@@ -134,52 +136,55 @@ struct Bidding<'r> {
 }
 
 impl RuleBook for Bidding<'_> {
-    type Action = Action;
+    type Action = AuctionAction;
 
-    fn begin(&mut self) -> Vec<Action> {
-        self.state.step(0, Event::Begun)
+    fn begin(&mut self) -> Vec<AuctionAction> {
+        self.state.step(0, AuctionEvent::Begun)
     }
 
-    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<AuctionAction> {
         let bidder = turn.agent.clone();
         let event = match result {
             TurnResult::Answer(bid) if is_set(bid, "pass") => {
                 self.absent.push((bidder.clone(), passed(bid, "reason")));
-                Event::Passed(bidder)
+                AuctionEvent::Passed(bidder)
             }
             TurnResult::Answer(bid) => {
                 self.reasons.push((bidder.clone(), statement(bid, "reason")));
-                Event::Bid(bidder, bid.get("bid").and_then(Value::as_u64).unwrap_or_default())
+                AuctionEvent::Bid(
+                    bidder,
+                    bid.get("bid").and_then(Value::as_u64).unwrap_or_default(),
+                )
             }
             TurnResult::Done(text) => {
                 text.clone_into(&mut self.answer);
-                Event::Done(bidder)
+                AuctionEvent::Done(bidder)
             }
             TurnResult::Failed(why) => {
                 // The outcome lists those that failed at the work.
                 if turn.schema().is_some() {
                     self.absent.push((bidder.clone(), why.clone()));
                 }
-                Event::Failed(bidder, why)
+                AuctionEvent::Failed(bidder, why)
             }
         };
         self.state.step(0, event)
     }
 
-    fn act(&mut self, action: Action, course: &mut Course) {
+    fn act(&mut self, action: AuctionAction, course: &mut Course) {
         match action {
-            Action::Call(bidder) => course.add(|| self.rules.call(bidder)),
-            Action::Award(bidder, price) => course.add(|| self.rules.award(bidder, price)),
-            Action::Finish(outcome) => {
+            AuctionAction::Call(bidder) => course.add(|| self.rules.call(bidder)),
+            AuctionAction::Award(bidder, price) => course.add(|| self.rules.award(bidder, price)),
+            AuctionAction::Finish(outcome) => {
                 let Self { reasons, absent, answer, .. } = self;
                 course.verdict = Some(self.rules.verdict(&outcome, reasons, absent, answer));
             }
-            Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
+            AuctionAction::Wait(_) | AuctionAction::Reject(..) | AuctionAction::Cancel(_) => {}
         }
     }
 }
 
-pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Rules> {
+pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<AuctionStep> {
     let side = table.word("side", &["buy", "sell"], problems);
     let price = table.word("price", &["first", "second"], problems);
     let tie = table.word("tie", &["listed", "drawn"], problems);
@@ -193,5 +198,5 @@ pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Optio
         return None;
     }
     let is_drawn = tie.as_deref() == Some("drawn");
-    Some(Rules { side, price, reserve, is_drawn, unit: unit(table, "points", problems) })
+    Some(AuctionStep { side, price, reserve, is_drawn, unit: unit(table, "points", problems) })
 }

@@ -5,17 +5,18 @@ use serde_json::{Value, json};
 use super::{
     super::{
         position::{Problems, Table, did_you_mean},
-        row::{Item, cut, one_line},
+        row::{StepCall, cut, one_line},
         template::as_data,
     },
-    Change as EarlyChange, Course, RuleBook, Turn, TurnResult, Verdict, replay_in, statement,
-    with_reasons,
+    Course, MidTurnChange as EarlyChange, RuleBook, Turn, TurnResult, Verdict, replay_in,
+    statement, with_reasons,
 };
 use crate::blackboard::{
-    Change, Item as BoardItem, ItemState, Why,
+    ChangeRefusal, Item as BoardItem, ItemChange, ItemState,
     rounds::{
-        Action, Contribution, Control, End, Event, MAX_CONTRIBUTIONS, NewItem, Outcome, Refusal,
-        Refused, Rules as Book, State,
+        Contribution, ContributionRefusal, MAX_CONTRIBUTIONS, NewItem, RefusedContribution,
+        RoundsAction, RoundsEnd, RoundsEvent, RoundsOutcome, RoundsRules as Book, RoundsState,
+        TurnOrder,
     },
 };
 
@@ -52,18 +53,18 @@ const FLOW: &str = "flow";
 
 /// Rules of a blackboard.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct BlackboardStep {
     items: Vec<NewItem>,
-    control: Control,
+    control: TurnOrder,
     rounds: u32,
     lease: u32,
 }
 
-impl Rules {
+impl BlackboardStep {
     pub(super) fn course(
         &self,
         agents: &[String],
-        items: &[Item],
+        items: &[StepCall],
         changes: &[EarlyChange],
     ) -> Result<Course, String> {
         Ok(replay_in(&mut self.sharing(agents, changes)?, items))
@@ -73,7 +74,7 @@ impl Rules {
     pub(super) fn changed(
         &self,
         agents: &[String],
-        items: &[Item],
+        items: &[StepCall],
         changes: &[EarlyChange],
     ) -> Option<(Value, Value)> {
         let mut sharing = self.sharing(agents, changes).ok()?;
@@ -95,8 +96,8 @@ impl Rules {
         Ok(Sharing { rules: self, agents, state, round: 1, changes, called, answer })
     }
 
-    fn board(&self, agents: &[String]) -> Result<State, String> {
-        State::new(Book {
+    fn board(&self, agents: &[String]) -> Result<RoundsState, String> {
+        RoundsState::new(Book {
             agents: agents.to_vec(),
             control: self.control,
             lease: self.lease,
@@ -146,7 +147,7 @@ impl Rules {
 
     /// Board for people and agents who look at it while agents work. The texts of a board with many
     /// are shortened.
-    fn report(&self, state: &State, round: u32, outcome: Option<&str>) -> Value {
+    fn report(&self, state: &RoundsState, round: u32, outcome: Option<&str>) -> Value {
         let text_of = |item: &BoardItem, name: &str| item.body[name].as_str().map_or(0, str::len);
         let bytes = state.items().map(|(_, it)| text_of(it, "text") + text_of(it, "result"));
         let max_bytes =
@@ -164,21 +165,23 @@ impl Rules {
         json!({ "round": round, "rounds": self.rounds, "outcome": outcome, "items": items })
     }
 
-    fn verdict(&self, state: &State, outcome: &Outcome) -> Verdict {
-        let Outcome { end, rounds, refused, departed } = outcome;
+    fn verdict(&self, state: &RoundsState, outcome: &RoundsOutcome) -> Verdict {
+        let RoundsOutcome { end, rounds, refused, departed } = outcome;
         let items: Vec<_> = state.items().map(|(id, item)| of_item(state, id, item)).collect();
         let done = state.items().filter(|(_, item)| item.state == ItemState::Done);
         let done: Vec<_> = done.collect();
         let progress = format!("{} of {} items are done", done.len(), items.len());
         let (word, failure, why) = match end {
-            End::Goal => ("goal", None, format!("after {rounds} rounds")),
-            End::Quiescent => ("quiescent", None, format!("nobody contributed in round {rounds}")),
-            End::Capped => ("capped", None, format!("the cap of {rounds} rounds is reached")),
-            End::NoAgents => ("no_agents", Some("no_agents"), "all agents failed".to_owned()),
+            RoundsEnd::Goal => ("goal", None, format!("after {rounds} rounds")),
+            RoundsEnd::Quiescent => {
+                ("quiescent", None, format!("nobody contributed in round {rounds}"))
+            }
+            RoundsEnd::Capped => ("capped", None, format!("the cap of {rounds} rounds is reached")),
+            RoundsEnd::NoAgents => ("no_agents", Some("no_agents"), "all agents failed".to_owned()),
         };
         let skipped = refused.len().saturating_sub(MAX_SHOWN);
         let refused = refused.iter().skip(skipped).map(|(round, agent, refusal)| {
-            let Refusal { verb, id, why } = refusal;
+            let RefusedContribution { verb, id, why } = refusal;
             json!({ "round": round, "agent": agent, "do": verb, "id": id, "reason": reason(why) })
         });
         let output = json!({
@@ -242,8 +245,8 @@ const KIND: &str = "task";
 
 /// Board as an agent sees it, and what was refused of its last answer.
 struct Shown<'s> {
-    state: &'s State,
-    refusals: &'s [Refusal],
+    state: &'s RoundsState,
+    refusals: &'s [RefusedContribution],
 }
 
 impl Shown<'_> {
@@ -255,7 +258,7 @@ impl Shown<'_> {
 }
 
 /// Item as an agent sees it.
-fn agent_view(state: &State, id: &str, item: &BoardItem) -> Value {
+fn agent_view(state: &RoundsState, id: &str, item: &BoardItem) -> Value {
     let mut shown = of_item(state, id, item);
     if let Value::Object(members) = &mut shown {
         members.remove("history");
@@ -264,7 +267,7 @@ fn agent_view(state: &State, id: &str, item: &BoardItem) -> Value {
 }
 
 /// Item with its last changes.
-fn of_item(state: &State, id: &str, item: &BoardItem) -> Value {
+fn of_item(state: &RoundsState, id: &str, item: &BoardItem) -> Value {
     let (word, by, until) = match &item.state {
         ItemState::Open if state.is_ready(item) => ("open", None, None),
         ItemState::Open => ("waiting", None, None),
@@ -275,12 +278,12 @@ fn of_item(state: &State, id: &str, item: &BoardItem) -> Value {
     let skipped = item.history.len().saturating_sub(MAX_SHOWN);
     let history = item.history.iter().skip(skipped).map(|entry| {
         let change = match entry.change {
-            Change::Posted => "added",
-            Change::Claimed => "claimed",
-            Change::Released => "released",
-            Change::Expired => "expired",
-            Change::Written => "written",
-            Change::Done => "done",
+            ItemChange::Posted => "added",
+            ItemChange::Claimed => "claimed",
+            ItemChange::Released => "released",
+            ItemChange::Expired => "expired",
+            ItemChange::Written => "written",
+            ItemChange::Done => "done",
         };
         json!({ "round": entry.at, "agent": entry.by, "change": change })
     });
@@ -300,49 +303,51 @@ fn of_item(state: &State, id: &str, item: &BoardItem) -> Value {
 }
 
 /// Refusal as a line for its agent.
-fn line(refusal: &Refusal) -> String {
-    let Refusal { verb, id, why } = refusal;
+fn line(refusal: &RefusedContribution) -> String {
+    let RefusedContribution { verb, id, why } = refusal;
     format!("{verb} {}: {}", one_line(id), reason(why))
 }
 
 /// Reason of a refusal, with the way out.
-fn reason(why: &Refused) -> String {
+fn reason(why: &ContributionRefusal) -> String {
     match why {
-        Refused::Missing(id) => format!("the board has no item `{}`", one_line(id)),
-        Refused::Taken => "the board has an item with this id; choose another".to_owned(),
-        Refused::Name => {
+        ContributionRefusal::Missing(id) => format!("the board has no item `{}`", one_line(id)),
+        ContributionRefusal::Taken => {
+            "the board has an item with this id; choose another".to_owned()
+        }
+        ContributionRefusal::Name => {
             "an id and a kind have 1 to 64 letters, digits, `-`, `_` and `.`".to_owned()
         }
-        Refused::Needs => "`needs` lists up to 32 other items, each once".to_owned(),
-        Refused::LimitReached => format!(
+        ContributionRefusal::Needs => "`needs` lists up to 32 other items, each once".to_owned(),
+        ContributionRefusal::LimitReached => format!(
             "a turn has at most {MAX_CONTRIBUTIONS} contributions by tools, and as many in its answer; repeat this one, and \
              those after it, in the next"
         ),
-        Refused::Rule(why) => match why {
-            Why::Unknown => "the board has no such item".to_owned(),
-            Why::Version(version) => {
+        ContributionRefusal::Rule(why) => match why {
+            ChangeRefusal::Unknown => "the board has no such item".to_owned(),
+            ChangeRefusal::Version(version) => {
                 format!("the item has version {version}; look at it, and name this version")
             }
-            Why::ClaimedBy(agent) => format!("{agent} claimed it"),
-            Why::NotClaimed => "claim it before".to_owned(),
-            Why::NotReady => "items that it needs are not done".to_owned(),
-            Why::Done => "it is done".to_owned(),
-            Why::Full => {
+            ChangeRefusal::ClaimedBy(agent) => format!("{agent} claimed it"),
+            ChangeRefusal::NotClaimed => "claim it before".to_owned(),
+            ChangeRefusal::NotReady => "items that it needs are not done".to_owned(),
+            ChangeRefusal::Done => "it is done".to_owned(),
+            ChangeRefusal::Full => {
                 let max_kib = MAX_BOARD >> 10;
                 format!(
                     "a board has at most {MAX_ITEMS} items and {max_kib} KiB of text; shorten it"
                 )
             }
-            Why::Stranger => "you have no turn at the board now".to_owned(),
+            ChangeRefusal::Stranger => "you have no turn at the board now".to_owned(),
         },
     }
 }
 
 /// Blackboard in one of its rounds.
 struct Sharing<'r> {
-    rules: &'r Rules,
+    rules: &'r BlackboardStep,
     agents: &'r [String],
-    state: State,
+    state: RoundsState,
     round: u32,
     /// Changes by agents at work that were not made yet.
     changes: &'r [EarlyChange],
@@ -368,29 +373,31 @@ impl Sharing<'_> {
 }
 
 impl RuleBook for Sharing<'_> {
-    type Action = Action;
+    type Action = RoundsAction;
 
-    fn begin(&mut self) -> Vec<Action> {
-        self.state.step(0, Event::Begun)
+    fn begin(&mut self) -> Vec<RoundsAction> {
+        self.state.step(0, RoundsEvent::Begun)
     }
 
-    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<RoundsAction> {
         let (agent, round) = (turn.agent.clone(), self.round);
         let event = match result {
             TurnResult::Answer(answer) => {
                 let list = answer.get("contributions").and_then(Value::as_array);
                 let list = list.into_iter().flatten().map(contribution).collect();
-                Event::Contributed(agent, round, list)
+                RoundsEvent::Contributed(agent, round, list)
             }
-            TurnResult::Done(_) => Event::Failed(agent, round, "it gave no answer".to_owned()),
-            TurnResult::Failed(why) => Event::Failed(agent, round, why),
+            TurnResult::Done(_) => {
+                RoundsEvent::Failed(agent, round, "it gave no answer".to_owned())
+            }
+            TurnResult::Failed(why) => RoundsEvent::Failed(agent, round, why),
         };
         self.state.step(0, event)
     }
 
-    fn act(&mut self, action: Action, course: &mut Course) {
+    fn act(&mut self, action: RoundsAction, course: &mut Course) {
         match action {
-            Action::Call(agent, round, refusals) => {
+            RoundsAction::Call(agent, round, refusals) => {
                 self.round = round;
                 self.called.push(agent.clone());
                 if course.is_new() && course.board.is_none() {
@@ -399,13 +406,13 @@ impl RuleBook for Sharing<'_> {
                 let shown = Shown { state: &self.state, refusals: &refusals };
                 course.add(|| self.rules.call(self.agents, agent, round, &shown));
             }
-            Action::Finish(outcome) => {
+            RoundsAction::Finish(outcome) => {
                 let verdict = self.rules.verdict(&self.state, &outcome);
                 let end = verdict.output["outcome"].as_str();
                 course.board = Some(self.rules.report(&self.state, outcome.rounds, end));
                 course.verdict = Some(verdict);
             }
-            Action::Wait(_) | Action::Cancel(..) => {}
+            RoundsAction::Wait(_) | RoundsAction::Cancel(..) => {}
         }
     }
 
@@ -423,9 +430,10 @@ pub(super) fn parse(
     table: &Table<'_, '_>,
     agents: usize,
     problems: &mut Problems<'_>,
-) -> Option<Rules> {
+) -> Option<BlackboardStep> {
     let control = table.word("control", &["all", "turns"], problems);
-    let control = if control.as_deref() == Some("turns") { Control::Turns } else { Control::All };
+    let control =
+        if control.as_deref() == Some("turns") { TurnOrder::Turns } else { TurnOrder::All };
     let rounds = table.number("rounds", (1, MAX_ROUNDS), problems).unwrap_or(ROUNDS);
     let lease = table.number("lease", (1, MAX_ROUNDS), problems).unwrap_or(LEASE);
     let agents = u32::try_from(agents).unwrap_or(u32::MAX);
@@ -437,13 +445,17 @@ pub(super) fn parse(
         );
         problems.error(&at, rule);
     }
-    let mut rules = Rules { items: Vec::new(), control, rounds, lease };
+    let mut rules = BlackboardStep { items: Vec::new(), control, rounds, lease };
     rules.items = items(table, &rules, problems);
     Some(rules)
 }
 
 /// Items with which the board begins, checked by posting them.
-fn items(table: &Table<'_, '_>, rules: &Rules, problems: &mut Problems<'_>) -> Vec<NewItem> {
+fn items(
+    table: &Table<'_, '_>,
+    rules: &BlackboardStep,
+    problems: &mut Problems<'_>,
+) -> Vec<NewItem> {
     let Some(value) = table.get("items") else { return Vec::new() };
     let Some(all) = value.get_ref().as_array() else {
         let rule = "`items` is a list of tables, such as [{ id = \"api\", text = \"Design it\" }]";
@@ -468,15 +480,15 @@ fn items(table: &Table<'_, '_>, rules: &Rules, problems: &mut Problems<'_>) -> V
         let item = NewItem { id, kind, text, needs };
         if let Err(why) = board.post(FLOW, item.clone()) {
             let way_out = match &why {
-                Refused::Missing(id) => {
+                ContributionRefusal::Missing(id) => {
                     let near = did_you_mean(id, items.iter().map(|it| it.id.as_str()));
                     format!("{near}; an item comes behind those that it needs")
                 }
-                Refused::Taken
-                | Refused::Name
-                | Refused::Needs
-                | Refused::LimitReached
-                | Refused::Rule(_) => String::new(),
+                ContributionRefusal::Taken
+                | ContributionRefusal::Name
+                | ContributionRefusal::Needs
+                | ContributionRefusal::LimitReached
+                | ContributionRefusal::Rule(_) => String::new(),
             };
             let (id, why) = (one_line(&item.id), reason(&why));
             problems.error(&table.at, format!("`items`: `{id}`: {why}{way_out}"));

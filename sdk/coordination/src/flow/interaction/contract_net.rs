@@ -6,13 +6,16 @@ use serde_json::{Value, json};
 use super::{
     super::{
         position::{Problems, Table},
-        row::Item,
+        row::StepCall,
         template::as_data,
     },
     Course, MAX_AMOUNT, RuleBook, Turn, TurnResult, Verdict, amount, decimal, is_set, replay,
     statement, unit, with_reasons,
 };
-use crate::contract_net::{Action, Call, Event, Limits, Outcome, Proposal, Report, State, Weights};
+use crate::contract_net::{
+    CallForProposals, ContractNet, ContractNetAction, ContractNetEvent, ContractNetOutcome,
+    ContractorReport, Proposal, ProposalLimits, Weights,
+};
 
 /// Keys of the table, besides those of all interactions.
 pub(super) const KEYS: [&str; 5] = ["awards", "weights", "limits", "rounds", "unit"];
@@ -28,10 +31,10 @@ const MAX_MINUTES: f64 = 527_040.0;
 
 /// Rules of a contract net.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct ContractNetStep {
     awards: usize,
     weights: Weights,
-    limits: Limits,
+    limits: ProposalLimits,
     rounds: u32,
     unit: String,
 }
@@ -51,9 +54,9 @@ impl Notes {
     }
 }
 
-impl Rules {
-    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
-        let state = State::new(Call {
+impl ContractNetStep {
+    pub(super) fn course(&self, agents: &[String], items: &[StepCall]) -> Result<Course, String> {
+        let state = ContractNet::new(CallForProposals {
             participants: agents.to_vec(),
             awards: self.awards,
             weights: self.weights,
@@ -74,7 +77,7 @@ impl Rules {
              {unit}), and how you would do it (`plan`). A proposal binds you. If you cannot do the task, set `refuse` \
              to true, and give the reason as `plan`."
         );
-        let Limits { confidence, time_ms, cost } = self.limits;
+        let ProposalLimits { confidence, time_ms, cost } = self.limits;
         if confidence > 0.0 {
             request.push_str(&format!(" The confidence has to be at least {confidence}."));
         }
@@ -97,12 +100,14 @@ impl Rules {
         Turn::answer(agent, members, request)
     }
 
-    fn verdict(&self, outcome: &Outcome, notes: &Notes) -> Verdict {
-        let Outcome { reports, proposals, refused, rounds } = outcome;
+    fn verdict(&self, outcome: &ContractNetOutcome, notes: &Notes) -> Verdict {
+        let ContractNetOutcome { reports, proposals, refused, rounds } = outcome;
         let work = |agent: &String| notes.works.iter().find(|(name, _)| name == agent);
         let contractors = reports.iter().map(|(agent, report)| match report {
-            Report::Failure(why) => json!({ "agent": agent, "state": "failed", "text": why }),
-            Report::Done | Report::Result(_) => {
+            ContractorReport::Failure(why) => {
+                json!({ "agent": agent, "state": "failed", "text": why })
+            }
+            ContractorReport::Done | ContractorReport::Result(_) => {
                 let text = work(agent).map_or("", |(_, text)| text);
                 json!({ "agent": agent, "state": "completed", "text": text })
             }
@@ -138,7 +143,7 @@ impl Rules {
             text.push_str(&format!("\n{agent}: {why}"));
         }
         for (agent, report) in reports {
-            if let Report::Failure(why) = report {
+            if let ContractorReport::Failure(why) = report {
                 text.push_str(&format!("\n{agent}: {why}"));
             }
         }
@@ -148,54 +153,56 @@ impl Rules {
 
 /// Contract net with the notes of its participants.
 struct Tender<'r> {
-    rules: &'r Rules,
-    state: State,
+    rules: &'r ContractNetStep,
+    state: ContractNet,
     notes: Notes,
     round: u32,
 }
 
 impl RuleBook for Tender<'_> {
-    type Action = Action;
+    type Action = ContractNetAction;
 
-    fn begin(&mut self) -> Vec<Action> {
-        self.state.step(0, Event::Begun)
+    fn begin(&mut self) -> Vec<ContractNetAction> {
+        self.state.step(0, ContractNetEvent::Begun)
     }
 
-    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<ContractNetAction> {
         let agent = turn.agent.clone();
         let event = match result {
             TurnResult::Answer(answer) if is_set(answer, "refuse") => {
                 let why = statement(answer, "plan");
                 let why = if why.is_empty() { "refused".to_owned() } else { why };
-                Event::Refused(agent, why)
+                ContractNetEvent::Refused(agent, why)
             }
             TurnResult::Answer(answer) => {
                 self.notes.plans.push((agent.clone(), statement(answer, "plan")));
-                Event::Proposed(agent, self.round, proposal(answer))
+                ContractNetEvent::Proposed(agent, self.round, proposal(answer))
             }
             TurnResult::Done(text) => {
                 self.notes.works.push((agent.clone(), text.to_owned()));
-                Event::Reported(agent, Report::Done)
+                ContractNetEvent::Reported(agent, ContractorReport::Done)
             }
             TurnResult::Failed(why) if turn.schema().is_none() => {
-                Event::Reported(agent, Report::Failure(why))
+                ContractNetEvent::Reported(agent, ContractorReport::Failure(why))
             }
-            TurnResult::Failed(why) => Event::Refused(agent, why),
+            TurnResult::Failed(why) => ContractNetEvent::Refused(agent, why),
         };
         self.state.step(0, event)
     }
 
-    fn act(&mut self, action: Action, course: &mut Course) {
+    fn act(&mut self, action: ContractNetAction, course: &mut Course) {
         match action {
-            Action::Call(agent, round) => {
+            ContractNetAction::Call(agent, round) => {
                 self.round = round;
                 course.add(|| self.rules.call(agent, round));
             }
-            Action::Accept(agent) => course.add(|| accept(&self.notes, agent)),
-            Action::Finish(outcome) => {
+            ContractNetAction::Accept(agent) => course.add(|| accept(&self.notes, agent)),
+            ContractNetAction::Finish(outcome) => {
                 course.verdict = Some(self.rules.verdict(&outcome, &self.notes));
             }
-            Action::Wait(_) | Action::Reject(..) | Action::Cancel(_) => {}
+            ContractNetAction::Wait(_)
+            | ContractNetAction::Reject(..)
+            | ContractNetAction::Cancel(_) => {}
         }
     }
 }
@@ -229,7 +236,7 @@ pub(super) fn parse(
     table: &Table<'_, '_>,
     agents: usize,
     problems: &mut Problems<'_>,
-) -> Option<Rules> {
+) -> Option<ContractNetStep> {
     let max = u32::try_from(agents.max(1)).unwrap_or(u32::MAX);
     let awards = table.number("awards", (1, max), problems).unwrap_or(1);
     let rounds = table.number("rounds", (1, MAX_ROUNDS), problems).unwrap_or(1);
@@ -243,17 +250,17 @@ pub(super) fn parse(
             problems.error(&inner.at, "`weights`: one of them is above 0");
         }
     }
-    let mut limits = Limits::default();
+    let mut limits = ProposalLimits::default();
     if let Some(value) = table.get("limits") {
         let inner = Table::from_value(value, "limits", problems)?;
         inner.check_keys(&["confidence", "time", "cost"], problems);
         let confidence = decimal(&inner, "confidence", (0.0, 1.0), problems).unwrap_or_default();
         let time_ms = inner.duration("time", problems);
-        limits = Limits { confidence, time_ms, cost: amount(&inner, "cost", problems) };
+        limits = ProposalLimits { confidence, time_ms, cost: amount(&inner, "cost", problems) };
     }
     if rounds > 1 && table.get("limits").is_none() {
         problems.error(&table.at, "`rounds` call for better proposals, and so need `limits`");
     }
     let awards = usize::try_from(awards).unwrap_or(usize::MAX);
-    Some(Rules { awards, weights, limits, rounds, unit: unit(table, "cents", problems) })
+    Some(ContractNetStep { awards, weights, limits, rounds, unit: unit(table, "cents", problems) })
 }

@@ -5,14 +5,15 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{
         position::{Problems, Table},
-        row::Item,
+        row::StepCall,
         template::as_data,
         vote_step::{MAX_CHOICES, names},
     },
     Course, RuleBook, Turn, TurnResult, Verdict, decimal, replay, statement, unit,
 };
 use crate::delphi::{
-    Action, Answer, End, Event, Figures, Outcome, Rules as Book, State, Summary, Value as Estimate,
+    Delphi, DelphiAction, DelphiEnd, DelphiEvent, DelphiOutcome, DelphiRules as Book, ExpertAnswer,
+    Figures, Summary, Value as Estimate,
 };
 
 /// Keys of the table, besides those of all interactions.
@@ -27,7 +28,7 @@ const MAX_ESTIMATE: f64 = 1_000_000.0;
 
 /// Rules of a Delphi.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct DelphiStep {
     /// Answers to choose from; none for numbers.
     choices: Option<Vec<String>>,
     unit: String,
@@ -37,9 +38,9 @@ pub(super) struct Rules {
     tolerance: f64,
 }
 
-impl Rules {
-    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
-        let state = State::new(Book {
+impl DelphiStep {
+    pub(super) fn course(&self, agents: &[String], items: &[StepCall]) -> Result<Course, String> {
+        let state = Delphi::new(Book {
             experts: agents.to_vec(),
             is_number: self.choices.is_none(),
             max_changes: self.max_changes,
@@ -51,13 +52,13 @@ impl Rules {
         Ok(replay(Rounds { rules: self, state, round: 1 }, items))
     }
 
-    fn estimate(&self, answer: &Value) -> Option<Answer> {
+    fn estimate(&self, answer: &Value) -> Option<ExpertAnswer> {
         let value = answer.get("value")?;
         let value = match &self.choices {
             None => Estimate::Number(value.as_f64()?),
             Some(_) => Estimate::Choice(value.as_str()?.to_owned()),
         };
-        Some(Answer { value, reason: statement(answer, "reason") })
+        Some(ExpertAnswer { value, reason: statement(answer, "reason") })
     }
 
     fn call(&self, expert: String, round: u32, summary: Option<&Summary>) -> Turn {
@@ -94,11 +95,11 @@ impl Rules {
         }
     }
 
-    fn verdict(&self, Outcome { end, rounds, summary }: &Outcome) -> Verdict {
+    fn verdict(&self, DelphiOutcome { end, rounds, summary }: &DelphiOutcome) -> Verdict {
         let (word, label) = match end {
-            End::Stable => ("stable", "stable"),
-            End::Capped => ("capped", "not stable"),
-            End::NoQuorum => ("no_quorum", "too few answers"),
+            DelphiEnd::Stable => ("stable", "stable"),
+            DelphiEnd::Capped => ("capped", "not stable"),
+            DelphiEnd::NoQuorum => ("no_quorum", "too few answers"),
         };
         let mut output = Map::new();
         output.insert("outcome".to_owned(), word.into());
@@ -132,39 +133,39 @@ impl Rules {
 
 /// Delphi in one of its rounds.
 struct Rounds<'r> {
-    rules: &'r Rules,
-    state: State,
+    rules: &'r DelphiStep,
+    state: Delphi,
     round: u32,
 }
 
 impl RuleBook for Rounds<'_> {
-    type Action = Action;
+    type Action = DelphiAction;
 
-    fn begin(&mut self) -> Vec<Action> {
-        self.state.step(0, Event::Begun)
+    fn begin(&mut self) -> Vec<DelphiAction> {
+        self.state.step(0, DelphiEvent::Begun)
     }
 
-    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<DelphiAction> {
         let expert = turn.agent.clone();
         let estimate = match result {
             TurnResult::Answer(answer) => self.rules.estimate(answer),
             TurnResult::Done(_) | TurnResult::Failed(_) => None,
         };
         let event = match estimate {
-            Some(estimate) => Event::Answered(expert, self.round, estimate),
-            None => Event::Failed(expert, self.round),
+            Some(estimate) => DelphiEvent::Answered(expert, self.round, estimate),
+            None => DelphiEvent::Failed(expert, self.round),
         };
         self.state.step(0, event)
     }
 
-    fn act(&mut self, action: Action, course: &mut Course) {
+    fn act(&mut self, action: DelphiAction, course: &mut Course) {
         match action {
-            Action::Call(expert, round, summary) => {
+            DelphiAction::Call(expert, round, summary) => {
                 self.round = round;
                 course.add(|| self.rules.call(expert, round, summary.as_ref()));
             }
-            Action::Finish(outcome) => course.verdict = Some(self.rules.verdict(&outcome)),
-            Action::Wait(_) | Action::Cancel(..) => {}
+            DelphiAction::Finish(outcome) => course.verdict = Some(self.rules.verdict(&outcome)),
+            DelphiAction::Wait(_) | DelphiAction::Cancel(..) => {}
         }
     }
 }
@@ -193,7 +194,7 @@ fn to_json(value: &Estimate) -> Value {
 
 /// Answers with their reasons, one a line.
 fn answers(summary: &Summary) -> String {
-    let line = |answer: &Answer| match &answer.value {
+    let line = |answer: &ExpertAnswer| match &answer.value {
         Estimate::Number(number) => format!("{number}: {}", answer.reason),
         Estimate::Choice(choice) => format!("{choice}: {}", answer.reason),
     };
@@ -204,7 +205,7 @@ pub(super) fn parse(
     table: &Table<'_, '_>,
     agents: usize,
     problems: &mut Problems<'_>,
-) -> Option<Rules> {
+) -> Option<DelphiStep> {
     let choices = match table.get("choices") {
         Some(_) => {
             for key in ["unit", "tolerance"] {
@@ -223,7 +224,7 @@ pub(super) fn parse(
     let count = |number: Option<u32>| number.and_then(|it| usize::try_from(it).ok());
     let min_answers = count(table.number("least", (1, max), problems)).unwrap_or(agents / 2 + 1);
     let max_changes = count(table.number("max_changes", (0, max), problems)).unwrap_or(0);
-    Some(Rules {
+    Some(DelphiStep {
         choices,
         unit: unit(table, "", problems),
         rounds: table.number("rounds", (2, MAX_ROUNDS), problems).unwrap_or(4),

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::{
     super::{
         position::{AgentNumbers, Problems, Table},
-        row::{Item, one_line},
+        row::{StepCall, one_line},
         template::as_data,
     },
     Course, RuleBook, Turn, TurnResult, Verdict, is_set, passed, replay, statement, with_reasons,
 };
-use crate::election::{Action, Event, Rules as Book, State};
+use crate::election::{Election, ElectionAction, ElectionEvent, ElectionRules as Book};
 
 /// Keys of the table, besides those of all interactions.
 pub(super) const KEYS: [&str; 3] = ["scores", "terms", "work_timeout"];
@@ -28,15 +28,15 @@ const SCORES: AgentNumbers =
 
 /// Rules of an election.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct ElectionStep {
     /// Scores of the file; none if the agents are asked.
     scores: Option<BTreeMap<String, f64>>,
     terms: u32,
 }
 
-impl Rules {
-    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
-        let state = State::new(Book {
+impl ElectionStep {
+    pub(super) fn course(&self, agents: &[String], items: &[StepCall]) -> Result<Course, String> {
+        let state = Election::new(Book {
             members: agents.to_vec(),
             timeout_ms: u64::MAX,
             lease_ms: u64::MAX,
@@ -58,7 +58,7 @@ impl Rules {
 }
 
 /// Leader of an earlier term, whose work failed.
-struct Failed {
+struct FailedLeader {
     leader: String,
     term: u64,
     why: String,
@@ -66,8 +66,8 @@ struct Failed {
 
 /// Election with what its agents said, besides their scores.
 struct Campaign<'r> {
-    rules: &'r Rules,
-    state: State,
+    rules: &'r ElectionStep,
+    state: Election,
     /// Last term that began.
     term: u64,
     /// Agents that were asked for a score, and did not answer yet.
@@ -78,7 +78,7 @@ struct Campaign<'r> {
     plans: BTreeMap<String, String>,
     /// Agents without a score in this election, and the reason.
     without: Vec<(String, String)>,
-    failed: Vec<Failed>,
+    failed: Vec<FailedLeader>,
     /// Text of the work.
     answer: Option<String>,
 }
@@ -95,35 +95,37 @@ enum Move {
 
 impl Campaign<'_> {
     /// Takes an event. Agents whose score is known without a question are not asked.
-    fn drive(&mut self, event: Event) -> Vec<Move> {
+    fn drive(&mut self, event: ElectionEvent) -> Vec<Move> {
         let mut actions = VecDeque::from(self.state.step(0, event));
         let mut moves = Vec::new();
         while let Some(action) = actions.pop_front() {
             match action {
-                Action::Call(member) if self.out.contains(&member) => {
-                    actions.extend(self.state.step(0, Event::Failed(member)));
+                ElectionAction::Call(member) if self.out.contains(&member) => {
+                    actions.extend(self.state.step(0, ElectionEvent::Failed(member)));
                 }
-                Action::Call(member) => match &self.rules.scores {
+                ElectionAction::Call(member) => match &self.rules.scores {
                     Some(scores) => {
                         let score = scores.get(&member).copied().unwrap_or_default();
-                        actions.extend(self.state.step(0, Event::Reported(member, score, true)));
+                        actions.extend(
+                            self.state.step(0, ElectionEvent::Reported(member, score, true)),
+                        );
                     }
                     None => {
                         self.unanswered += 1;
                         moves.push(Move::Ask(member));
                     }
                 },
-                Action::Elect(member, term) => {
+                ElectionAction::Elect(member, term) => {
                     self.term = term;
                     moves.push(Move::Lead(member, term));
                 }
-                Action::Admit(..) => moves.push(Move::Finish),
+                ElectionAction::Admit(..) => moves.push(Move::Finish),
                 // The lists of plans are those of one election.
-                Action::Depose(..) => {
+                ElectionAction::Depose(..) => {
                     self.plans.clear();
                     self.without.retain(|(member, _)| self.out.contains(member));
                 }
-                Action::Wait(_) | Action::Refuse(..) => {}
+                ElectionAction::Wait(_) | ElectionAction::Refuse(..) => {}
             }
         }
         // All answered, and nobody can lead.
@@ -164,7 +166,7 @@ impl Campaign<'_> {
         if self.failed.is_empty() {
             return String::new();
         }
-        let lines = self.failed.iter().map(|Failed { leader, term, why }| {
+        let lines = self.failed.iter().map(|FailedLeader { leader, term, why }| {
             format!("term {term}, {leader}: {}", one_line(why))
         });
         let lines = as_data(&lines.collect::<Vec<_>>().join("\n"));
@@ -178,7 +180,7 @@ impl Campaign<'_> {
             .map(|(member, score)| json!({ "agent": member, "score": score, "plan": plan(member) }))
             .collect();
         let failed = self.failed.iter().map(
-            |Failed { leader, term, why }| json!({ "agent": leader, "term": term, "reason": why }),
+            |FailedLeader { leader, term, why }| json!({ "agent": leader, "term": term, "reason": why }),
         );
         let leader = self.state.leader().filter(|_| self.answer.is_some());
         let output = json!({
@@ -198,7 +200,7 @@ impl Campaign<'_> {
                 self.rules.terms
             ),
         };
-        for Failed { leader, term, why } in &self.failed {
+        for FailedLeader { leader, term, why } in &self.failed {
             text.push_str(&format!("\nterm {term}, {leader}: {}", one_line(why)));
         }
         for (member, why) in &self.without {
@@ -212,7 +214,7 @@ impl RuleBook for Campaign<'_> {
     type Action = Move;
 
     fn begin(&mut self) -> Vec<Move> {
-        self.drive(Event::Begun)
+        self.drive(ElectionEvent::Begun)
     }
 
     fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Move> {
@@ -223,29 +225,29 @@ impl RuleBook for Campaign<'_> {
         match result {
             TurnResult::Answer(answer) if is_set(answer, "pass") => {
                 self.without.push((member.clone(), passed(answer, "plan")));
-                self.drive(Event::Reported(member, 0.0, false))
+                self.drive(ElectionEvent::Reported(member, 0.0, false))
             }
             TurnResult::Answer(answer) => {
                 self.plans.insert(member.clone(), statement(answer, "plan"));
                 let score = answer.get("score").and_then(Value::as_f64).unwrap_or_default();
-                self.drive(Event::Reported(member, score, true))
+                self.drive(ElectionEvent::Reported(member, score, true))
             }
             TurnResult::Done(text) => {
                 self.answer = Some(text.to_owned());
-                self.drive(Event::Acted(member, self.term))
+                self.drive(ElectionEvent::Acted(member, self.term))
             }
             TurnResult::Failed(why) if turn.schema().is_some() => {
                 self.out.insert(member.clone());
                 self.without.push((member.clone(), why));
-                self.drive(Event::Failed(member))
+                self.drive(ElectionEvent::Failed(member))
             }
             TurnResult::Failed(why) => {
                 self.out.insert(member.clone());
-                self.failed.push(Failed { leader: member.clone(), term: self.term, why });
+                self.failed.push(FailedLeader { leader: member.clone(), term: self.term, why });
                 if self.term >= u64::from(self.rules.terms) {
                     return vec![Move::Finish];
                 }
-                self.drive(Event::Failed(member))
+                self.drive(ElectionEvent::Failed(member))
             }
         }
     }
@@ -263,9 +265,11 @@ pub(super) fn parse(
     table: &Table<'_, '_>,
     agents: &[String],
     problems: &mut Problems<'_>,
-) -> Option<Rules> {
+) -> Option<ElectionStep> {
     let terms = table.number("terms", (1, MAX_TERMS), problems).unwrap_or(TERMS);
-    let Some(value) = table.get("scores") else { return Some(Rules { scores: None, terms }) };
+    let Some(value) = table.get("scores") else {
+        return Some(ElectionStep { scores: None, terms });
+    };
     let inner = Table::from_value(value, "scores", problems)?;
     let scores = inner.agent_numbers(&SCORES, agents, problems);
     for name in agents.iter().filter(|name| !scores.contains_key(*name)) {
@@ -275,5 +279,5 @@ pub(super) fn parse(
         let rule = "with `scores`, nobody is asked; remove `answer_timeout`, or use `work_timeout`";
         problems.error(&inner.at, rule);
     }
-    Some(Rules { scores: Some(scores), terms })
+    Some(ElectionStep { scores: Some(scores), terms })
 }

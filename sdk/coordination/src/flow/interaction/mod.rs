@@ -22,9 +22,9 @@ use serde_json::{Map, Value, json};
 use super::{
     answer,
     definition::is_elevated,
-    parse::{Scope, SourceRange, Texts, only, owned, template},
+    parse::{SourceRange, TextScope, Texts, only, owned, template},
     position::{Problems, Table},
-    row::{Item, ItemEnd, cut, one_line},
+    row::{ItemEnd, StepCall, cut, one_line},
     schema, script,
     template::Template,
     vote_step::{READ_ONLY, names},
@@ -54,13 +54,13 @@ pub(super) struct Interaction {
     pub(super) prompt: Template,
     /// Permissions of those that do the work; all others only read.
     pub(super) permissions: Option<String>,
-    pub(super) limits: Limits,
-    rules: Rules,
+    pub(super) limits: TurnLimits,
+    rules: InteractionKind,
 }
 
 /// Time limits of one batch of turns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Limits {
+pub(super) struct TurnLimits {
     /// Time for the answers.
     pub(super) answer_ms: Option<u64>,
     /// Time for the work of a leader.
@@ -68,13 +68,13 @@ pub(super) struct Limits {
 }
 
 #[derive(Clone, Debug)]
-enum Rules {
-    Auction(auction::Rules),
-    Blackboard(blackboard::Rules),
-    ContractNet(contract_net::Rules),
-    Delphi(delphi::Rules),
-    Election(election::Rules),
-    Negotiation(negotiation::Rules),
+enum InteractionKind {
+    Auction(auction::AuctionStep),
+    Blackboard(blackboard::BlackboardStep),
+    ContractNet(contract_net::ContractNetStep),
+    Delphi(delphi::DelphiStep),
+    Election(election::ElectionStep),
+    Negotiation(negotiation::NegotiationStep),
 }
 
 /// Task of one agent in an interaction.
@@ -108,7 +108,7 @@ pub(super) struct Course {
 
 /// Change of a blackboard by an agent at work.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct MidTurnChange {
     /// Index of the agent's turn.
     pub(super) turn: usize,
     /// Id of the change.
@@ -172,14 +172,19 @@ impl Turn {
 impl Interaction {
     /// Course after these items, all of which are over, with the changes that agents made while
     /// they worked. `seed` is the id of the flow's task.
-    pub(super) fn course(&self, items: &[Item], changes: &[Change], seed: &str) -> Course {
+    pub(super) fn course(
+        &self,
+        items: &[StepCall],
+        changes: &[MidTurnChange],
+        seed: &str,
+    ) -> Course {
         let course = match &self.rules {
-            Rules::Auction(rules) => rules.course(&self.agents, items, seed),
-            Rules::Blackboard(rules) => rules.course(&self.agents, items, changes),
-            Rules::ContractNet(rules) => rules.course(&self.agents, items),
-            Rules::Delphi(rules) => rules.course(&self.agents, items),
-            Rules::Election(rules) => rules.course(&self.agents, items),
-            Rules::Negotiation(rules) => rules.course(&self.agents, items),
+            InteractionKind::Auction(rules) => rules.course(&self.agents, items, seed),
+            InteractionKind::Blackboard(rules) => rules.course(&self.agents, items, changes),
+            InteractionKind::ContractNet(rules) => rules.course(&self.agents, items),
+            InteractionKind::Delphi(rules) => rules.course(&self.agents, items),
+            InteractionKind::Election(rules) => rules.course(&self.agents, items),
+            InteractionKind::Negotiation(rules) => rules.course(&self.agents, items),
         };
         // The file was checked for what the rule books refuse.
         course.unwrap_or_else(|why| {
@@ -190,19 +195,23 @@ impl Interaction {
 
     /// True if the agents share a blackboard.
     pub(super) fn has_board(&self) -> bool {
-        matches!(self.rules, Rules::Blackboard(_))
+        matches!(self.rules, InteractionKind::Blackboard(_))
     }
 
     /// Answer to the last of these changes, and the board after it; none without a blackboard.
     /// The turns of `items` are over.
-    pub(super) fn changed(&self, items: &[Item], changes: &[Change]) -> Option<(Value, Value)> {
+    pub(super) fn changed(
+        &self,
+        items: &[StepCall],
+        changes: &[MidTurnChange],
+    ) -> Option<(Value, Value)> {
         match &self.rules {
-            Rules::Blackboard(rules) => rules.changed(&self.agents, items, changes),
-            Rules::Auction(_)
-            | Rules::ContractNet(_)
-            | Rules::Delphi(_)
-            | Rules::Election(_)
-            | Rules::Negotiation(_) => None,
+            InteractionKind::Blackboard(rules) => rules.changed(&self.agents, items, changes),
+            InteractionKind::Auction(_)
+            | InteractionKind::ContractNet(_)
+            | InteractionKind::Delphi(_)
+            | InteractionKind::Election(_)
+            | InteractionKind::Negotiation(_) => None,
         }
     }
 
@@ -238,12 +247,12 @@ impl Interaction {
     /// Short text for charts and progress.
     pub(super) fn label(&self) -> String {
         let verb = match &self.rules {
-            Rules::Auction(_) => "bid",
-            Rules::Blackboard(_) => "share a board",
-            Rules::ContractNet(_) => "propose",
-            Rules::Delphi(_) => "estimate",
-            Rules::Election(_) => "elect a leader",
-            Rules::Negotiation(_) => "negotiate",
+            InteractionKind::Auction(_) => "bid",
+            InteractionKind::Blackboard(_) => "share a board",
+            InteractionKind::ContractNet(_) => "propose",
+            InteractionKind::Delphi(_) => "estimate",
+            InteractionKind::Election(_) => "elect a leader",
+            InteractionKind::Negotiation(_) => "negotiate",
         };
         format!("{} {verb}", self.agents.join(", "))
     }
@@ -268,12 +277,12 @@ trait RuleBook {
 }
 
 /// Replays the turns of these items, all of which are over.
-fn replay<B: RuleBook>(mut book: B, items: &[Item]) -> Course {
+fn replay<B: RuleBook>(mut book: B, items: &[StepCall]) -> Course {
     replay_in(&mut book, items)
 }
 
 /// Replays the turns in a rule book, which has their results afterwards.
-fn replay_in<B: RuleBook>(book: &mut B, items: &[Item]) -> Course {
+fn replay_in<B: RuleBook>(book: &mut B, items: &[StepCall]) -> Course {
     let mut course = Course { over: items.len(), ..Course::default() };
     let mut actions = book.begin();
     let mut results = items.iter().filter_map(turn_result);
@@ -298,7 +307,7 @@ enum TurnResult<'i> {
 }
 
 /// Turn of an item, with its result.
-fn turn_result(item: &Item) -> Option<(&Turn, TurnResult<'_>)> {
+fn turn_result(item: &StepCall) -> Option<(&Turn, TurnResult<'_>)> {
     let turn = item.turn.as_ref()?;
     let Some(ItemEnd { completed, end, output, .. }) = &item.done else {
         return Some((turn, TurnResult::Failed("no answer".to_owned())));
@@ -343,7 +352,7 @@ fn with_reasons(rows: &[(String, String)]) -> Value {
 pub(super) fn parse(
     key: &str,
     table: &Table<'_, '_>,
-    scope: Scope,
+    scope: TextScope,
     texts: &mut Texts,
     problems: &mut Problems<'_>,
 ) -> Option<Interaction> {
@@ -371,18 +380,20 @@ pub(super) fn parse(
     let agents: Option<Vec<_>> = agents.map(|all| all.into_iter().map(|(name, _)| name).collect());
     let count = agents.as_ref().map_or(1, Vec::len);
     let rules = match key {
-        "auction" => auction::parse(&inner, problems).map(Rules::Auction),
-        "blackboard" => blackboard::parse(&inner, count, problems).map(Rules::Blackboard),
+        "auction" => auction::parse(&inner, problems).map(InteractionKind::Auction),
+        "blackboard" => blackboard::parse(&inner, count, problems).map(InteractionKind::Blackboard),
         "election" => {
             let agents = agents.as_deref().unwrap_or_default();
-            election::parse(&inner, agents, problems).map(Rules::Election)
+            election::parse(&inner, agents, problems).map(InteractionKind::Election)
         }
-        "contract_net" => contract_net::parse(&inner, count, problems).map(Rules::ContractNet),
-        "delphi" => delphi::parse(&inner, count, problems).map(Rules::Delphi),
-        _ => negotiation::parse(&inner, problems).map(Rules::Negotiation),
+        "contract_net" => {
+            contract_net::parse(&inner, count, problems).map(InteractionKind::ContractNet)
+        }
+        "delphi" => delphi::parse(&inner, count, problems).map(InteractionKind::Delphi),
+        _ => negotiation::parse(&inner, problems).map(InteractionKind::Negotiation),
     };
     let answer_ms = inner.duration("answer_timeout", problems);
-    let limits = Limits { answer_ms, work_ms: inner.duration("work_timeout", problems) };
+    let limits = TurnLimits { answer_ms, work_ms: inner.duration("work_timeout", problems) };
     let permissions = permissions(table, agents.as_deref().unwrap_or_default(), problems);
     let prompt = template(table, "prompt", problems);
     if prompt.is_none() && table.get("prompt").is_none() {

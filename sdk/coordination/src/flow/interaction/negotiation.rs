@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 use super::{
     super::{
         position::{Problems, Table},
-        row::{Item, one_line},
+        row::{StepCall, one_line},
         template::as_data,
     },
     Course, RuleBook, Turn, TurnResult, Verdict, is_set, replay, statement,
 };
-use crate::negotiation::{Action, Event, Outcome, Proposal, Rules as Book, State, Why};
+use crate::negotiation::{
+    Negotiation, NegotiationAction, NegotiationEvent, NegotiationOutcome, NegotiationRules as Book,
+    NoAgreementReason, ProposedTerms,
+};
 
 /// Keys of the table, besides those of all interactions.
 pub(super) const KEYS: [&str; 1] = ["proposals"];
@@ -21,19 +24,19 @@ const PROPOSALS: u32 = 10;
 
 /// Rules of a negotiation.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct NegotiationStep {
     proposals: u32,
 }
 
-impl Rules {
-    pub(super) fn course(&self, agents: &[String], items: &[Item]) -> Result<Course, String> {
+impl NegotiationStep {
+    pub(super) fn course(&self, agents: &[String], items: &[StepCall]) -> Result<Course, String> {
         let book =
             Book { parties: agents.to_vec(), max_proposals: self.proposals, timeout_ms: None };
-        let state = State::new(book)?;
+        let state = Negotiation::new(book)?;
         Ok(replay(Talks { rules: self, agents, state, number: 0 }, items))
     }
 
-    fn call(&self, agents: &[String], party: String, proposal: Option<&Proposal>) -> Turn {
+    fn call(&self, agents: &[String], party: String, proposal: Option<&ProposedTerms>) -> Turn {
         let others: Vec<_> = agents.iter().filter(|it| **it != party).map(String::as_str).collect();
         let mut request = format!(
             "You are {party}, and negotiate this with {}. An agreement needs the consent of all to the same terms. \
@@ -43,7 +46,7 @@ impl Rules {
         );
         match proposal {
             None => request.push_str(" Make the first proposal as `terms`; `accept` is false."),
-            Some(Proposal { number, by, terms }) => {
+            Some(ProposedTerms { number, by, terms }) => {
                 request.push_str(&format!(" Proposal {number} is by {by}:{}", as_data(terms)));
                 request.push_str(
                     "Set `accept` to true to agree to it. Otherwise propose other terms, complete ones.",
@@ -58,57 +61,61 @@ impl Rules {
 
 /// Negotiation with the proposal on the table.
 struct Talks<'r> {
-    rules: &'r Rules,
+    rules: &'r NegotiationStep,
     agents: &'r [String],
-    state: State,
+    state: Negotiation,
     /// Number of the proposal; 0 before the first one.
     number: u32,
 }
 
 impl RuleBook for Talks<'_> {
-    type Action = Action;
+    type Action = NegotiationAction;
 
-    fn begin(&mut self) -> Vec<Action> {
-        self.state.step(0, Event::Begun)
+    fn begin(&mut self) -> Vec<NegotiationAction> {
+        self.state.step(0, NegotiationEvent::Begun)
     }
 
-    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<Action> {
+    fn on_result(&mut self, turn: &Turn, result: TurnResult<'_>) -> Vec<NegotiationAction> {
         let (party, number) = (turn.agent.clone(), self.number);
         let event = match result {
             TurnResult::Answer(answer) if is_set(answer, "accept") && number > 0 => {
-                Event::Accepted(party, number)
+                NegotiationEvent::Accepted(party, number)
             }
             TurnResult::Answer(answer) => match statement(answer, "terms") {
                 terms if terms.is_empty() => {
-                    Event::Departed(party, "it proposed no terms".to_owned())
+                    NegotiationEvent::Departed(party, "it proposed no terms".to_owned())
                 }
-                terms => Event::Proposed(party, number, terms),
+                terms => NegotiationEvent::Proposed(party, number, terms),
             },
-            TurnResult::Done(_) => Event::Departed(party, "it gave no answer".to_owned()),
-            TurnResult::Failed(why) => Event::Departed(party, why),
+            TurnResult::Done(_) => {
+                NegotiationEvent::Departed(party, "it gave no answer".to_owned())
+            }
+            TurnResult::Failed(why) => NegotiationEvent::Departed(party, why),
         };
         self.state.step(0, event)
     }
 
-    fn act(&mut self, action: Action, course: &mut Course) {
+    fn act(&mut self, action: NegotiationAction, course: &mut Course) {
         match action {
-            Action::Call(party, proposal) => {
+            NegotiationAction::Call(party, proposal) => {
                 self.number = proposal.as_ref().map_or(0, |it| it.number);
                 course.add(|| self.rules.call(self.agents, party, proposal.as_ref()));
             }
-            Action::Finish(outcome) => course.verdict = Some(verdict(&outcome)),
-            Action::Wait(_) | Action::Cancel(_) | Action::Tell(..) => {}
+            NegotiationAction::Finish(outcome) => course.verdict = Some(verdict(&outcome)),
+            NegotiationAction::Wait(_)
+            | NegotiationAction::Cancel(_)
+            | NegotiationAction::Tell(..) => {}
         }
     }
 }
 
-fn verdict(outcome: &Outcome) -> Verdict {
-    let shown = |proposal: &Proposal| {
-        let Proposal { number, by, terms } = proposal;
+fn verdict(outcome: &NegotiationOutcome) -> Verdict {
+    let shown = |proposal: &ProposedTerms| {
+        let ProposedTerms { number, by, terms } = proposal;
         (json!(terms), json!(by), json!(number))
     };
     let (text, output) = match outcome {
-        Outcome::Agreed { proposal, signed } => {
+        NegotiationOutcome::Agreed { proposal, signed } => {
             let (terms, by, proposals) = shown(proposal);
             let text = proposal.terms.clone();
             let output = json!({
@@ -116,13 +123,15 @@ fn verdict(outcome: &Outcome) -> Verdict {
             });
             (text, output)
         }
-        Outcome::Failed { why, last, accepted } => {
+        NegotiationOutcome::Failed { why, last, accepted } => {
             let (word, why) = match why {
-                Why::Deadline => ("deadline", "the time is over".to_owned()),
-                Why::Cap(party) => {
+                NoAgreementReason::Deadline => ("deadline", "the time is over".to_owned()),
+                NoAgreementReason::Cap(party) => {
                     ("cap", format!("{party} wants other terms, and no more proposals are left"))
                 }
-                Why::Departed(party, why) => ("left", format!("{party} left: {}", one_line(why))),
+                NoAgreementReason::Departed(party, why) => {
+                    ("left", format!("{party} left: {}", one_line(why)))
+                }
             };
             let (terms, by, proposals) =
                 last.as_ref().map_or((Value::Null, Value::Null, json!(0)), shown);
@@ -137,7 +146,7 @@ fn verdict(outcome: &Outcome) -> Verdict {
     Verdict { failure: None, text, output }
 }
 
-pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<Rules> {
+pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<NegotiationStep> {
     let proposals = table.number("proposals", (1, MAX_PROPOSALS), problems).unwrap_or(PROPOSALS);
-    Some(Rules { proposals })
+    Some(NegotiationStep { proposals })
 }

@@ -3,16 +3,16 @@
 use super::{
     super::{
         definition::Work,
-        event::{Action, End, Id, Role},
+        event::{ChildEnd, FlowAction, Id, Role},
         pick::Pick,
-        row::{Failed, cut},
+        row::{CallFailure, cut},
     },
-    FLOW_INDEX, MAX_REPROMPTS, MAX_TEXT, State,
+    FLOW_INDEX, FlowState, MAX_REPROMPTS, MAX_TEXT,
 };
 use serde_json::Value;
 
-impl State {
-    pub(super) fn answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
+impl FlowState {
+    pub(super) fn answered(&mut self, id: Id, text: &str, actions: &mut Vec<FlowAction>) {
         if id.role == Role::Restart {
             return self.restart_answered(id, text, actions);
         }
@@ -27,10 +27,10 @@ impl State {
         if !choices.is_empty() && chosen.is_none() {
             if id.attempt >= MAX_REPROMPTS {
                 let text = format!("no answer was one of {}", choices.join(", "));
-                let failed = Failed { reason: "invalid_answer".to_owned(), text };
+                let failed = CallFailure { reason: "invalid_answer".to_owned(), text };
                 self.item_failed(id, failed, actions);
             } else {
-                actions.push(Action::Say(format!("answer {}", choices.join(" or "))));
+                actions.push(FlowAction::Say(format!("answer {}", choices.join(" or "))));
                 self.call(id.step, id.item, actions);
             }
             return;
@@ -38,28 +38,34 @@ impl State {
         let mut text = chosen.unwrap_or_else(|| text.to_owned());
         cut(&mut text, MAX_TEXT);
         let output = Some(Value::from(text.as_str()));
-        self.item_done(id, End { completed: true, text, ..End::default() }, output);
+        self.item_done(id, ChildEnd { completed: true, text, ..ChildEnd::default() }, output);
     }
 
     /// Takes the candidate that the client named, or asks again.
-    fn candidate_answered(&mut self, id: Id, pick: &Pick, text: &str, actions: &mut Vec<Action>) {
+    fn candidate_answered(
+        &mut self,
+        id: Id,
+        pick: &Pick,
+        text: &str,
+        actions: &mut Vec<FlowAction>,
+    ) {
         if self.take_named(id, pick, text.trim()) {
             return;
         }
         if id.attempt < MAX_REPROMPTS {
-            actions.push(Action::Say("answer the number of a candidate".to_owned()));
+            actions.push(FlowAction::Say("answer the number of a candidate".to_owned()));
             return self.call(id.step, id.item, actions);
         }
         let text = "no answer was the number of a candidate".to_owned();
-        let failed = Failed { reason: "invalid_answer".to_owned(), text };
+        let failed = CallFailure { reason: "invalid_answer".to_owned(), text };
         self.item_failed(id, failed, actions);
     }
 
-    pub(super) fn rang(&mut self, id: Id, actions: &mut Vec<Action>) {
+    pub(super) fn rang(&mut self, id: Id, actions: &mut Vec<FlowAction>) {
         match id.role {
             Role::Backoff => self.call(id.step, id.item, actions),
             Role::Work => {
-                let end = End { completed: true, ..End::default() };
+                let end = ChildEnd { completed: true, ..ChildEnd::default() };
                 self.item_done(id, end, None);
             }
             Role::Timeout if id.step == FLOW_INDEX => {
@@ -70,7 +76,7 @@ impl State {
                 if let Work::Ask { default: Some(default), .. } = &step.work {
                     let (text, output) = (default.clone(), Some(Value::from(default.as_str())));
                     self.close(id.step, actions);
-                    let end = End { completed: true, text, ..End::default() };
+                    let end = ChildEnd { completed: true, text, ..ChildEnd::default() };
                     self.item_done(Id { role: Role::Work, ..id }, end, output);
                     return;
                 }

@@ -7,36 +7,36 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{
         definition::Work,
-        event::{Action, Finish},
-        row::{Phase, Row},
+        event::{Finish, FlowAction},
+        row::{Row, StepPhase},
     },
-    FLOW_INDEX, State,
+    FLOW_INDEX, FlowState,
 };
 
-impl State {
+impl FlowState {
     /// Cancels all that is open of a step.
-    pub(super) fn close(&mut self, step: usize, actions: &mut Vec<Action>) {
+    pub(super) fn close(&mut self, step: usize, actions: &mut Vec<FlowAction>) {
         let open: Vec<_> = self.open.keys().filter(|id| id.step == step).copied().collect();
         for id in open {
             self.open.remove(&id);
-            actions.push(Action::Cancel(id));
+            actions.push(FlowAction::Cancel(id));
         }
     }
 
-    pub(super) fn close_all(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn close_all(&mut self, actions: &mut Vec<FlowAction>) {
         for (id, ()) in std::mem::take(&mut self.open) {
-            actions.push(Action::Cancel(id));
+            actions.push(FlowAction::Cancel(id));
         }
     }
 
-    pub(super) fn fail(&mut self, reason: &str, text: String, actions: &mut Vec<Action>) {
+    pub(super) fn fail(&mut self, reason: &str, text: String, actions: &mut Vec<FlowAction>) {
         if self.ending.is_some() || self.is_over {
             return;
         }
         self.close_all(actions);
         let done = |step: &usize| {
             self.definition.steps[*step].compensate.is_some()
-                && self.rows[*step].phase == Phase::Done
+                && self.rows[*step].phase == StepPhase::Done
         };
         self.compensating = self.definition.order.iter().copied().filter(done).collect();
         let reason = if reason.is_empty() { "step_failed" } else { reason };
@@ -45,7 +45,7 @@ impl State {
     }
 
     /// Ends the flow as completed: with the text of `result`, or of the steps that no other needs.
-    pub(super) fn complete(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn complete(&mut self, actions: &mut Vec<FlowAction>) {
         if self.ending.is_some() || self.is_over {
             return;
         }
@@ -81,7 +81,7 @@ impl State {
                 let (reason, worktree) = (String::new(), self.result_worktree());
                 let completed = true;
                 let finish = Finish { completed, text, output, reason, worktree };
-                actions.push(Action::Finish(finish));
+                actions.push(FlowAction::Finish(finish));
             }
             Err(why) => self.fail("template", format!("`result`: {why}"), actions),
         }

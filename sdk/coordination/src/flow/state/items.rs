@@ -5,13 +5,13 @@ use serde_json::Value;
 use super::{
     super::{
         definition::{Items, MAX_ITEMS, Work},
-        event::Action,
-        row::{Phase, of_item, one_line},
+        event::FlowAction,
+        row::{StepPhase, of_item, one_line},
     },
-    State,
+    FlowState,
 };
 
-impl State {
+impl FlowState {
     /// Items of a step that starts; none for a step that is done once.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ impl State {
         match &each.items {
             Items::Agents(agents) => Ok(agents.iter().map(|it| it.as_str().into()).collect()),
             // Nothing is there if a `join` went on without the step.
-            Items::Worktrees(from) if self.rows[*from].phase == Phase::Done => {
+            Items::Worktrees(from) if self.rows[*from].phase == StepPhase::Done => {
                 Ok(self.rows[*from].items.iter().map(of_item).collect())
             }
             Items::Worktrees(_) => Ok(Vec::new()),
@@ -42,7 +42,7 @@ impl State {
     }
 
     /// Starts items up to the step's concurrency; ends the step if all are over.
-    pub(super) fn start_items(&mut self, step: usize, actions: &mut Vec<Action>) {
+    pub(super) fn start_items(&mut self, step: usize, actions: &mut Vec<FlowAction>) {
         let definition = &self.definition.steps[step];
         let voters = definition.work.voters().len();
         // All turns that are due are taken at the same time.
@@ -51,7 +51,7 @@ impl State {
         let max_active = definition.each.as_ref().map_or(at_once, |each| each.concurrency);
         loop {
             let row = &self.rows[step];
-            if row.phase != Phase::Running || self.ending.is_some() {
+            if row.phase != StepPhase::Running || self.ending.is_some() {
                 return;
             }
             let active = row.items.iter().filter(|it| it.attempt > 0 && it.done.is_none()).count();

@@ -3,25 +3,25 @@
 //! that were counted stay counted after a restart of the hub.
 
 use super::{
-    super::event::{Action, Id, Role},
-    FLOW_INDEX, State,
+    super::event::{FlowAction, Id, Role},
+    FLOW_INDEX, FlowState,
 };
 
 /// Parts in which the budget is counted.
 const PARTS: u32 = 60;
 
-impl State {
+impl FlowState {
     /// Starts the timer once a child works, and stops it once none does.
-    pub(super) fn count_minutes(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn count_minutes(&mut self, actions: &mut Vec<FlowAction>) {
         let Some(minutes) = self.definition.minutes else { return };
         let called = actions.iter().filter_map(|action| match action {
-            Action::Call { id, .. } => Some(*id),
-            Action::Send { .. }
-            | Action::Ask { .. }
-            | Action::Wait { .. }
-            | Action::Cancel(_)
-            | Action::Say(_)
-            | Action::Finish(_) => None,
+            FlowAction::Call { id, .. } => Some(*id),
+            FlowAction::Send { .. }
+            | FlowAction::Ask { .. }
+            | FlowAction::Wait { .. }
+            | FlowAction::Cancel(_)
+            | FlowAction::Say(_)
+            | FlowAction::Finish(_) => None,
         });
         self.working.extend(called.map(|id| (id, true)));
         self.working.retain(|id, _| self.open.contains_key(id));
@@ -32,7 +32,7 @@ impl State {
             (true, false) => self.wait(id, u64::from(minutes) * 60_000 / u64::from(PARTS), actions),
             (false, true) => {
                 self.open.remove(&id);
-                actions.push(Action::Cancel(id));
+                actions.push(FlowAction::Cancel(id));
             }
             (true, true) | (false, false) => {}
         }
@@ -47,7 +47,7 @@ impl State {
     }
 
     /// Counts a part of the budget, and fails the flow after the last one.
-    pub(super) fn part_worked(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn part_worked(&mut self, actions: &mut Vec<FlowAction>) {
         self.parts += 1;
         if self.parts >= PARTS {
             let minutes = self.definition.minutes.unwrap_or_default();

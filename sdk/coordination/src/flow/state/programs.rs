@@ -4,12 +4,12 @@
 use super::{
     super::{
         definition::{Inherit, OnRestart, Step, Work, is_elevated},
-        event::{Action, End, Id, Inheritance, Role},
+        event::{ChildEnd, FlowAction, Id, Inheritance, Role},
         interaction::Interaction,
-        row::{Failed, Phase},
+        row::{CallFailure, StepPhase},
         script,
     },
-    State,
+    FlowState,
 };
 
 /// Failure reasons of a task that the end of its hub cut off: by a kill, or by a shutdown.
@@ -21,21 +21,21 @@ pub(super) fn is_cut_off(reason: &str) -> bool {
     HUB_ENDED.contains(&reason)
 }
 
-impl State {
+impl FlowState {
     /// Ends the item of a program by its exit code.
     pub(super) fn program_ended(
         &mut self,
         id: Id,
-        end: End,
+        end: ChildEnd,
         takes_any_exit: bool,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<FlowAction>,
     ) {
         match script::exit_of(end.data.as_ref()) {
             Some(exit) if exit == 0 || takes_any_exit => self.item_done(id, end, None),
             exit => {
                 let exit = exit.map_or_else(|| "no exit code".to_owned(), |it| it.to_string());
                 let text = format!("the program ended with {exit}\n{}", end.text);
-                let failed = Failed { reason: "exit_nonzero".to_owned(), text };
+                let failed = CallFailure { reason: "exit_nonzero".to_owned(), text };
                 self.item_failed(id, failed, actions);
             }
         }
@@ -46,13 +46,15 @@ impl State {
         &mut self,
         id: Id,
         rule: OnRestart,
-        failed: Failed,
-        actions: &mut Vec<Action>,
+        failed: CallFailure,
+        actions: &mut Vec<FlowAction>,
     ) {
         let step = &self.definition.steps[id.step].id;
         match rule {
             OnRestart::Retry => {
-                actions.push(Action::Say(format!("{step}: runs again after a restart of the hub")));
+                actions.push(FlowAction::Say(format!(
+                    "{step}: runs again after a restart of the hub"
+                )));
                 self.call(id.step, id.item, actions);
             }
             OnRestart::Ask => self.ask_to_repeat(id, actions),
@@ -61,7 +63,7 @@ impl State {
     }
 
     /// Asks the client whether a program that was cut off runs again.
-    pub(super) fn ask_to_repeat(&mut self, id: Id, actions: &mut Vec<Action>) {
+    pub(super) fn ask_to_repeat(&mut self, id: Id, actions: &mut Vec<FlowAction>) {
         let step = &self.definition.steps[id.step].id;
         let program = match id.role {
             Role::Compensation => "The program that undoes the step",
@@ -79,11 +81,11 @@ impl State {
         );
         let id = Id { role: Role::Restart, ..id };
         self.open.insert(id, ());
-        actions.push(Action::Ask { id, text });
+        actions.push(FlowAction::Ask { id, text });
     }
 
     /// Follows the answer of the client about a program that was cut off.
-    pub(super) fn restart_answered(&mut self, id: Id, text: &str, actions: &mut Vec<Action>) {
+    pub(super) fn restart_answered(&mut self, id: Id, text: &str, actions: &mut Vec<FlowAction>) {
         let says_yes = ["yes", "y"].contains(&text.trim().to_lowercase().as_str());
         // Nothing but a compensation is open once the flow has failed.
         if self.ending.is_some() {
@@ -93,7 +95,7 @@ impl State {
             return self.call(id.step, id.item, actions);
         }
         let text = "its program was cut off by a restart of the hub".to_owned();
-        let failed = Failed { reason: HUB_RESTARTED.to_owned(), text };
+        let failed = CallFailure { reason: HUB_RESTARTED.to_owned(), text };
         self.item_failed_for_good(Id { role: Role::Work, ..id }, failed, actions);
     }
 
@@ -101,7 +103,7 @@ impl State {
     pub(super) fn inheritance(&self, step: usize) -> Option<Inheritance> {
         let Inherit { from, scope } = self.definition.steps[step].inherit.as_ref()?;
         let of_step = |from: usize| {
-            let row = self.rows.get(from).filter(|row| row.phase == Phase::Done)?;
+            let row = self.rows.get(from).filter(|row| row.phase == StepPhase::Done)?;
             let attempt = row.items.first()?.attempt;
             Some(Id { step: from, round: row.round, item: 0, attempt, role: Role::Work })
         };

@@ -1,12 +1,12 @@
 //! Results of a run for the record of its agents.
 
 use super::{
-    super::{definition::Work, row::Phase},
-    State,
+    super::{definition::Work, row::StepPhase},
+    FlowState,
 };
 use crate::record::RunResults;
 
-impl State {
+impl FlowState {
     /// Results of the steps that are over: candidates that all judges judged, and ballots of votes
     /// with the rule `record`. Nothing counts in a flow without such a vote.
     pub fn results(&self) -> RunResults {
@@ -17,7 +17,7 @@ impl State {
         for (step, row) in self.definition.steps.iter().zip(&self.rows) {
             match &step.work {
                 Work::Pick(pick)
-                    if matches!(row.phase, Phase::Done | Phase::Failed)
+                    if matches!(row.phase, StepPhase::Done | StepPhase::Failed)
                         && !pick.judges.is_empty() =>
                 {
                     let ranking = pick.rank(&self.definition, &self.rows);
@@ -28,7 +28,7 @@ impl State {
                         results.judged.extend(agent.map(|done| (done.agent.clone(), !is_out)));
                     }
                 }
-                Work::Vote(vote) if row.phase == Phase::Done && vote.is_by_record() => {
+                Work::Vote(vote) if row.phase == StepPhase::Done && vote.is_by_record() => {
                     let id = step.id.clone();
                     results.votes.extend(vote.results(row).map(|vote| (id, vote)));
                 }

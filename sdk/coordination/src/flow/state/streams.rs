@@ -11,11 +11,11 @@
 
 use super::{
     super::{
-        event::{Action, End, Id, Role},
-        row::{Phase, Row, one_line},
+        event::{ChildEnd, FlowAction, Id, Role},
+        row::{Row, StepPhase, one_line},
         stream::Piece,
     },
-    MAX_TEXT, State,
+    FlowState, MAX_TEXT,
 };
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ pub(in crate::flow) struct Handed {
     asks: bool,
 }
 
-impl State {
+impl FlowState {
     /// True if the text of this child is handed over while it is written.
     pub fn streams(&self, id: Id) -> bool {
         id.role == Role::Work && self.definition.steps.get(id.step).is_some_and(|it| it.stream)
@@ -103,7 +103,7 @@ impl State {
     /// Writer that is at work, and whose text the step reads.
     fn writer_at_work(&self, reader: usize) -> Option<usize> {
         let writer = self.definition.steps.get(reader)?.reads?;
-        (self.rows[writer].phase == Phase::Running).then_some(writer)
+        (self.rows[writer].phase == StepPhase::Running).then_some(writer)
     }
 
     /// Text that a writer at work has written so far, as its record for the prompt of a reader.
@@ -116,7 +116,7 @@ impl State {
     /// True if the step may begin before the step that it reads has ended.
     pub(super) fn may_read(&self, reader: usize) -> bool {
         let Some(writer) = self.writer_at_work(reader) else { return false };
-        let is_done = |&need: &usize| need == writer || self.rows[need].phase == Phase::Done;
+        let is_done = |&need: &usize| need == writer || self.rows[need].phase == StepPhase::Done;
         self.definition.steps[reader].needs.iter().all(is_done)
             && !self.rows[writer].written.trim().is_empty()
     }
@@ -137,7 +137,9 @@ impl State {
         let steps = self.definition.steps.iter().zip(&self.rows).enumerate();
         steps
             .filter(move |(_, (step, row))| {
-                step.reads == Some(writer) && row.phase == Phase::Running && row.handed.is_some()
+                step.reads == Some(writer)
+                    && row.phase == StepPhase::Running
+                    && row.handed.is_some()
             })
             .map(|(reader, _)| reader)
     }
@@ -156,7 +158,7 @@ impl State {
     }
 
     /// Keeps a reader open that completed before the last piece: it is called once more.
-    pub(super) fn has_ended_early(&mut self, id: Id, end: &End) -> bool {
+    pub(super) fn has_ended_early(&mut self, id: Id, end: &ChildEnd) -> bool {
         let handed = self.rows[id.step].handed.as_mut().filter(|handed| !handed.is_closed);
         match handed {
             Some(handed) if end.completed && id.role == Role::Work => {
@@ -168,29 +170,33 @@ impl State {
     }
 
     /// Starts the timers of readers, and sends them what is due.
-    pub(super) fn feed(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn feed(&mut self, actions: &mut Vec<FlowAction>) {
         for reader in 0..self.rows.len() {
             let Some(writer) = self.definition.steps[reader].reads else { continue };
             match self.rows[reader].phase {
-                Phase::Waiting if self.may_read(reader) && !self.begins_reading(reader) => {
+                StepPhase::Waiting if self.may_read(reader) && !self.begins_reading(reader) => {
                     self.pause(reader, PAUSE_MS, actions);
                 }
-                Phase::Running if self.rows[reader].handed.is_some() => {
+                StepPhase::Running if self.rows[reader].handed.is_some() => {
                     self.feed_one(reader, writer, actions);
                 }
-                Phase::Waiting | Phase::Running | Phase::Done | Phase::Failed | Phase::Dropped => {}
+                StepPhase::Waiting
+                | StepPhase::Running
+                | StepPhase::Done
+                | StepPhase::Failed
+                | StepPhase::Dropped => {}
             }
         }
     }
 
-    fn feed_one(&mut self, reader: usize, writer: usize, actions: &mut Vec<Action>) {
+    fn feed_one(&mut self, reader: usize, writer: usize, actions: &mut Vec<FlowAction>) {
         let Some(handed) = self.rows[reader].handed.clone() else { return };
-        let is_over = self.rows[writer].phase == Phase::Done;
+        let is_over = self.rows[writer].phase == StepPhase::Done;
         if handed.has_ended {
             if is_over {
                 let [by, of] = [reader, writer].map(|step| &self.definition.steps[step].id);
                 let text = format!("{by}: ended before {of}, and gets its whole text");
-                actions.push(Action::Say(text));
+                actions.push(FlowAction::Say(text));
                 self.call(reader, 0, actions);
             }
             return;
@@ -230,7 +236,7 @@ impl State {
         writer: usize,
         piece: &Piece<'_>,
         bytes: usize,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<FlowAction>,
     ) {
         self.stop_pause(child.step, actions);
         let Some(row) = self.rows.get_mut(child.step) else { return };
@@ -243,7 +249,7 @@ impl State {
         let (writer, reader) = (&self.definition.steps[writer], &self.definition.steps[child.step]);
         let text = piece.text(&writer.id, reader.output.as_ref());
         let facts = piece.facts(&writer.id, number);
-        actions.push(Action::Send { id: child, text, facts });
+        actions.push(FlowAction::Send { id: child, text, facts });
     }
 
     /// True once a pause is over, or for a text that is handed over at once.
@@ -251,7 +257,7 @@ impl State {
         self.rows[reader].is_due || bytes >= PIECE
     }
 
-    fn pause(&mut self, reader: usize, ms: u64, actions: &mut Vec<Action>) {
+    fn pause(&mut self, reader: usize, ms: u64, actions: &mut Vec<FlowAction>) {
         let id = self.pause_id(reader);
         if !self.open.contains_key(&id) {
             self.wait(id, ms, actions);
@@ -259,10 +265,10 @@ impl State {
     }
 
     /// Stops the pause of a reader.
-    pub(super) fn stop_pause(&mut self, reader: usize, actions: &mut Vec<Action>) {
+    pub(super) fn stop_pause(&mut self, reader: usize, actions: &mut Vec<FlowAction>) {
         let id = self.pause_id(reader);
         if self.open.remove(&id).is_some() {
-            actions.push(Action::Cancel(id));
+            actions.push(FlowAction::Cancel(id));
         }
     }
 
@@ -272,18 +278,18 @@ impl State {
     }
 
     /// Sets the readers of a writer that begins anew back to waiting.
-    pub(super) fn restart_readers(&mut self, writer: usize, actions: &mut Vec<Action>) {
+    pub(super) fn restart_readers(&mut self, writer: usize, actions: &mut Vec<FlowAction>) {
         self.rows[writer].written.clear();
         let readers: Vec<_> = self.readers(writer).collect();
         for reader in readers {
             let id = &self.definition.steps[writer].id;
             let text = format!("{}: begins anew with {id}", self.definition.steps[reader].id);
-            actions.push(Action::Say(text));
+            actions.push(FlowAction::Say(text));
             let text = "the step begins anew, and so do you, in another task";
             self.send_failure(reader, writer, ("superseded", text), actions);
             self.close(reader, actions);
             let Some(row) = self.rows.get_mut(reader) else { continue };
-            (row.phase, row.handed, row.is_due) = (Phase::Waiting, None, false);
+            (row.phase, row.handed, row.is_due) = (StepPhase::Waiting, None, false);
             row.round += 1;
             row.items.clear();
         }
@@ -294,7 +300,7 @@ impl State {
         &mut self,
         writer: usize,
         (reason, text): (&str, &str),
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<FlowAction>,
     ) {
         for reader in self.readers(writer).collect::<Vec<_>>() {
             self.send_failure(reader, writer, (reason, &one_line(text)), actions);
@@ -306,7 +312,7 @@ impl State {
         reader: usize,
         writer: usize,
         (reason, text): (&str, &str),
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<FlowAction>,
     ) {
         if let Some(child) = self.child_of(reader) {
             self.send(child, writer, &Piece::Failed { reason, text }, 0, actions);

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{
     super::{
         definition::Work,
-        event::{Action, BoardChange, End, Id, Role},
-        interaction::{Change, Course, Interaction, Limits, Turn, TurnKind},
-        row::{Item, ItemEnd, Row},
+        event::{BoardChange, ChildEnd, FlowAction, Id, Role},
+        interaction::{Course, Interaction, MidTurnChange, Turn, TurnKind, TurnLimits},
+        row::{ItemEnd, Row, StepCall},
     },
-    State,
+    FlowState,
 };
 
 /// Most changes by tools in one turn, with those that were refused.
@@ -30,9 +30,9 @@ pub(super) struct Boards {
     answers: Vec<Value>,
 }
 
-impl State {
+impl FlowState {
     /// Turns with which a step begins; none for steps without any.
-    pub(super) fn first_turns(&mut self, step: usize, actions: &mut Vec<Action>) {
+    pub(super) fn first_turns(&mut self, step: usize, actions: &mut Vec<FlowAction>) {
         if let Work::Interaction(interaction) = &self.definition.steps[step].work {
             let Course { turns, board, .. } = interaction.course(&[], &[], &self.flow_id);
             let limits = interaction.limits;
@@ -116,7 +116,7 @@ impl State {
             ));
         }
         let BoardChange { id: name, contribution } = change.clone();
-        row.changes.push(Change { turn: id.item, id: name, contribution });
+        row.changes.push(MidTurnChange { turn: id.item, id: name, contribution });
         // The results of the present round count once all are in.
         let over = row.items.iter().take_while(|item| item.done.is_some()).count();
         let Some((answer, board)) = interaction.changed(&row.items[..over], &row.changes) else {
@@ -128,7 +128,7 @@ impl State {
     }
 
     /// Goes on with a step whose turns are all over. True if it has further ones, or failed.
-    pub(super) fn next_turns(&mut self, step: usize, actions: &mut Vec<Action>) -> bool {
+    pub(super) fn next_turns(&mut self, step: usize, actions: &mut Vec<FlowAction>) -> bool {
         let Work::Interaction(interaction) = &self.definition.steps[step].work else {
             return false;
         };
@@ -156,15 +156,16 @@ impl State {
         &mut self,
         step: usize,
         turns: Vec<Turn>,
-        limits: Limits,
-        actions: &mut Vec<Action>,
+        limits: TurnLimits,
+        actions: &mut Vec<FlowAction>,
     ) {
         let row = &mut self.rows[step];
         let (first, round) = (row.items.len(), row.round);
         let has_answers = turns.iter().any(|turn| turn.schema().is_some());
         row.items.iter_mut().filter_map(|item| item.turn.as_mut()).for_each(Turn::close);
-        row.items
-            .extend(turns.into_iter().map(|turn| Item { turn: Some(turn), ..Item::default() }));
+        row.items.extend(
+            turns.into_iter().map(|turn| StepCall { turn: Some(turn), ..StepCall::default() }),
+        );
         let limit = if has_answers { limits.answer_ms } else { limits.work_ms };
         if let Some(ms) = limit.filter(|_| row.items.len() > first) {
             let id = Id { step, round, item: first, attempt: 1, role: Role::Answers };
@@ -173,20 +174,20 @@ impl State {
     }
 
     /// Stops the timer of answers that are in.
-    fn end_answers(&mut self, step: usize, actions: &mut Vec<Action>) {
+    fn end_answers(&mut self, step: usize, actions: &mut Vec<FlowAction>) {
         let timers = self.open.keys().filter(|id| id.step == step && id.role == Role::Answers);
         for id in timers.copied().collect::<Vec<_>>() {
             self.open.remove(&id);
-            actions.push(Action::Cancel(id));
+            actions.push(FlowAction::Cancel(id));
         }
     }
 
     /// Ends the voters or the turns of a step that did not answer in time. The others decide.
-    pub(super) fn answers_timed_out(&mut self, step: usize, actions: &mut Vec<Action>) {
+    pub(super) fn answers_timed_out(&mut self, step: usize, actions: &mut Vec<FlowAction>) {
         let late = |id: &&Id| id.step == step && id.role != Role::Timeout;
         for id in self.open.keys().filter(late).copied().collect::<Vec<_>>() {
             self.open.remove(&id);
-            actions.push(Action::Cancel(id));
+            actions.push(FlowAction::Cancel(id));
         }
         let (round, attempt, role) = (self.rows[step].round, 1, Role::Work);
         for item in 0..self.rows[step].items.len() {
@@ -197,7 +198,7 @@ impl State {
                 Some(TurnKind::Answer(_)) | None => "no answer in time",
             };
             let (text, reason) = (text.to_owned(), "timeout".to_owned());
-            let end = End { text, reason, ..End::default() };
+            let end = ChildEnd { text, reason, ..ChildEnd::default() };
             let (completed, output, exit) = (false, None, None);
             self.rows[step].items[item].done.get_or_insert(ItemEnd {
                 completed,
@@ -219,13 +220,13 @@ impl State {
         id: Id,
         interaction: &Interaction,
         context: &minijinja::Value,
-    ) -> Result<Action, String> {
+    ) -> Result<FlowAction, String> {
         let item = &self.rows[id.step].items[id.item];
         let turn = item.turn.as_ref().ok_or("a turn is missing")?;
         let text = interaction.text(turn, context, item.correction.as_ref())?;
         let work = self.permitted(interaction.permissions.as_ref());
         let permissions = Interaction::permissions(turn, work);
         let (agent, data, inherit, worktree) = (turn.agent.clone(), None, None, None);
-        Ok(Action::Call { id, agent, text, data, permissions, inherit, worktree, stream: None })
+        Ok(FlowAction::Call { id, agent, text, data, permissions, inherit, worktree, stream: None })
     }
 }

@@ -3,16 +3,16 @@
 use super::{
     super::{
         definition::{OnRestart, Undo},
-        event::{Action, End, Id, Role},
+        event::{ChildEnd, FlowAction, Id, Role},
         row::one_line,
         script::{self, SCRIPT},
     },
-    State, programs,
+    FlowState, programs,
 };
 
-impl State {
+impl FlowState {
     /// Undoes the completed steps one after the other, and then ends the flow.
-    pub(super) fn compensate(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn compensate(&mut self, actions: &mut Vec<FlowAction>) {
         while self.open.is_empty() {
             if let Some(step) = self.compensating.pop() {
                 self.undo(step, 1, actions);
@@ -20,14 +20,14 @@ impl State {
             }
             if let Some(finish) = self.ending.take() {
                 self.is_over = true;
-                actions.push(Action::Finish(finish));
+                actions.push(FlowAction::Finish(finish));
             }
             return;
         }
     }
 
     /// Begins the compensation of a step.
-    fn undo(&mut self, step: usize, attempt: u32, actions: &mut Vec<Action>) {
+    fn undo(&mut self, step: usize, attempt: u32, actions: &mut Vec<FlowAction>) {
         let definition = &self.definition.steps[step];
         let Some(undo) = &definition.compensate else { return };
         let name = definition.id.clone();
@@ -48,9 +48,9 @@ impl State {
                 let (round, item, role) = (self.rows[step].round, 0, Role::Compensation);
                 let id = Id { step, round, item, attempt, role };
                 self.open.insert(id, ());
-                actions.push(Action::Say(format!("{name}: is undone by {by}")));
+                actions.push(FlowAction::Say(format!("{name}: is undone by {by}")));
                 let (inherit, worktree) = (None, self.undo_worktree(step));
-                actions.push(Action::Call {
+                actions.push(FlowAction::Call {
                     id,
                     agent,
                     text,
@@ -66,7 +66,7 @@ impl State {
     }
 
     /// Takes the end of a compensation. A program is undone by its exit code 0.
-    pub(super) fn undone(&mut self, id: Id, end: &End, actions: &mut Vec<Action>) {
+    pub(super) fn undone(&mut self, id: Id, end: &ChildEnd, actions: &mut Vec<FlowAction>) {
         let undo = self.definition.steps[id.step].compensate.as_ref();
         let Some(Undo::Run(script)) = undo else {
             if !end.completed {
@@ -89,15 +89,15 @@ impl State {
     }
 
     /// Follows the answer about the program of a compensation that a restart cut off.
-    pub(super) fn undo_again(&mut self, id: Id, is_wanted: bool, actions: &mut Vec<Action>) {
+    pub(super) fn undo_again(&mut self, id: Id, is_wanted: bool, actions: &mut Vec<FlowAction>) {
         if is_wanted {
             return self.undo(id.step, id.attempt + 1, actions);
         }
         self.not_undone(id.step, "its program was cut off by a restart of the hub", actions);
     }
 
-    fn not_undone(&self, step: usize, why: &str, actions: &mut Vec<Action>) {
+    fn not_undone(&self, step: usize, why: &str, actions: &mut Vec<FlowAction>) {
         let (step, why) = (&self.definition.steps[step].id, one_line(why));
-        actions.push(Action::Say(format!("{step}: cannot be undone: {why}")));
+        actions.push(FlowAction::Say(format!("{step}: cannot be undone: {why}")));
     }
 }

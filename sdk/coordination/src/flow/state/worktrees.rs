@@ -3,15 +3,15 @@
 use super::{
     super::{
         definition::Work,
-        event::{Action, ChildWorktree, End, Id, Role},
+        event::{ChildEnd, ChildWorktree, FlowAction, Id, Role},
         pick::{self, CandidateRanking, Pick},
-        row::{Failed, ItemEnd, Phase, SKIPPED},
+        row::{CallFailure, ItemEnd, SKIPPED, StepPhase},
         worktree::StepWorktree,
     },
-    State,
+    FlowState,
 };
 
-impl State {
+impl FlowState {
     /// Worktree of the next child of an item.
     pub(super) fn child_worktree(&self, step: usize, item: usize) -> Option<ChildWorktree> {
         match self.definition.steps[step].worktree? {
@@ -55,7 +55,7 @@ impl State {
     pub(super) fn skip(&mut self, step: usize, item: usize) {
         let (text, reason) =
             ("not done: its worktree has no result".to_owned(), SKIPPED.to_owned());
-        let end = End { text, reason, ..End::default() };
+        let end = ChildEnd { text, reason, ..ChildEnd::default() };
         let (completed, output, exit, agent) = (false, None, None, String::new());
         self.rows[step].items[item].done = Some(ItemEnd { completed, end, output, agent, exit });
     }
@@ -65,14 +65,14 @@ impl State {
         &mut self,
         id: Id,
         pick: &Pick,
-        actions: &mut Vec<Action>,
-    ) -> Option<Action> {
+        actions: &mut Vec<FlowAction>,
+    ) -> Option<FlowAction> {
         let ranking = pick.rank(&self.definition, &self.rows);
         match ranking.best.as_slice() {
             [] => {
                 let why = pick::others(&self.rows, pick.from, &ranking, None);
                 let text = format!("no candidate passed:\n\n{why}");
-                let failed = Failed { reason: "no_candidate".to_owned(), text };
+                let failed = CallFailure { reason: "no_candidate".to_owned(), text };
                 self.item_failed_for_good(id, failed, actions);
                 None
             }
@@ -84,7 +84,7 @@ impl State {
                      `a2a-hub task diff ID` shows the changes of one.\n({})",
                     named.join(" / ")
                 );
-                Some(Action::Ask { id, text })
+                Some(FlowAction::Ask { id, text })
             }
             [chosen, ..] => {
                 self.pick_candidate(id, pick, *chosen, &ranking);
@@ -133,7 +133,7 @@ impl State {
         if self.definition.worktree.is_some() {
             return None;
         }
-        let done = |step: &usize| self.rows[*step].phase == Phase::Done;
+        let done = |step: &usize| self.rows[*step].phase == StepPhase::Done;
         let order = || self.definition.order.iter().copied().filter(done);
         let picked = order().rev().find_map(|step| match &self.definition.steps[step].work {
             Work::Pick(pick) => Some((step, pick.from)),

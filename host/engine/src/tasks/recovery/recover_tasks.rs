@@ -62,12 +62,12 @@ pub struct Recovered {
 
 /// State of the recovery.
 #[derive(Default)]
-struct TakingUp {
+struct RecoveryRun {
     recovered: Recovered,
     /// Tasks with unfinished children.
     parents: BTreeSet<TaskId>,
     /// Tasks that continue once their children are recovered, oldest first.
-    later: Vec<Later>,
+    later: Vec<DeferredTask>,
     /// Handoffs that the previous process had begun.
     handoffs: BegunHandoffs,
     /// Tasks whose agents begin anew, so that the children of their earlier runs end.
@@ -77,7 +77,7 @@ struct TakingUp {
 }
 
 /// A task that continues once its children are recovered, with its conversation's lock.
-struct Later {
+struct DeferredTask {
     stored: StoredTask,
     agent: Arc<Agent>,
     context_lock: Option<ContextLock>,
@@ -95,7 +95,7 @@ impl Tasks {
 
     /// Recovers the tasks that the previous process left unfinished; the hub is up afterwards.
     /// Called only once the hub is complete
-    /// ([`StartingHub::take_up`](crate::StartingHub::take_up)).
+    /// ([`StartingHub::recover`](crate::StartingHub::recover)).
     pub(crate) async fn recover(&self) -> Result<Recovered, StorageError> {
         let filter = HeadFilter { live_only: true, ..HeadFilter::default() };
         let has_tenants = self.storage.has_tenants().await?;
@@ -103,11 +103,11 @@ impl Tasks {
         let heads = self.storage.heads(filter).await?;
         let parents = heads.iter().filter_map(|head| head.parent.clone()).collect();
         let handoffs = self.begun_handoffs(&heads).await?;
-        let mut all = TakingUp { parents, handoffs, ..TakingUp::default() };
+        let mut all = RecoveryRun { parents, handoffs, ..RecoveryRun::default() };
         // Oldest first: waiting tasks keep their order.
         for head in heads.into_iter().rev() {
             let span = log_span::of_head(&head);
-            let taken_up = self.take_up(&head, &mut all);
+            let taken_up = self.recover_task(&head, &mut all);
             match taken_up.instrument(span).await {
                 Err(why @ StorageError::Unavailable(_)) => return Err(why),
                 // A damaged task must not delay the others.
@@ -127,7 +127,7 @@ impl Tasks {
         Ok(all.recovered)
     }
 
-    async fn take_up(&self, head: &Head, all: &mut TakingUp) -> Result<(), StorageError> {
+    async fn recover_task(&self, head: &Head, all: &mut RecoveryRun) -> Result<(), StorageError> {
         let Some(stored) = self.storage.task(&head.task).await? else { return Ok(()) };
         if let Some(facts) = all.handoffs.old.remove(&head.task) {
             let over = metadata::canceled(&stored.task, Some(facts), clock::now());
@@ -188,7 +188,7 @@ impl Tasks {
                 // Taken before any task that waits for it.
                 let context_lock = self.queue.lock_context(Asking::for_task(&stored.task, &agent));
                 let replays = recovery == Recovery::Replay;
-                all.later.push(Later { stored, agent, context_lock, replays });
+                all.later.push(DeferredTask { stored, agent, context_lock, replays });
             }
             (Recovery::Follow, Some(agent)) => {
                 self.follow_again(stored, agent).await?;
@@ -209,7 +209,7 @@ impl Tasks {
         head: &Head,
         task: &Task,
         agent: Option<&Agent>,
-        all: &TakingUp,
+        all: &RecoveryRun,
     ) -> Result<UnfinishedTask, StorageError> {
         let hold = match agent {
             Some(agent) => Some(self.task_resumability(agent, &head.task).await?),
@@ -225,7 +225,7 @@ impl Tasks {
             has_children: all.parents.contains(&head.task),
             // Older tasks were recovered before this one.
             is_orphan: head.parent.as_ref().is_some_and(|parent| {
-                let is_it = |later: &Later| later.stored.task.id == *parent;
+                let is_it = |later: &DeferredTask| later.stored.task.id == *parent;
                 let is_parent_over = self.find(parent).is_none() && !all.later.iter().any(is_it);
                 is_parent_over || all.begin_anew.contains(parent)
             }),
@@ -303,10 +303,10 @@ impl Tasks {
     /// Continues a task whose children are recovered.
     async fn go_on_with_children(
         &self,
-        later: Later,
-        all: &mut TakingUp,
+        later: DeferredTask,
+        all: &mut RecoveryRun,
     ) -> Result<(), StorageError> {
-        let Later { mut stored, agent, context_lock, replays } = later;
+        let DeferredTask { mut stored, agent, context_lock, replays } = later;
         let children = self.trees().children(&stored.task.id);
         if !replays && (children.is_empty() || !agent.delegates()) {
             self.ask_again(stored, agent, TaskState::InputRequired, context_lock).await?;
@@ -342,7 +342,7 @@ impl Tasks {
         stored: &mut StoredTask,
         children: &[TaskId],
         replays: bool,
-        all: &TakingUp,
+        all: &RecoveryRun,
     ) -> Result<Answers, StorageError> {
         // The agent's own question stays open until the replay reaches it.
         let has_open_question = replays && metadata::asks(&stored.task);
@@ -437,8 +437,8 @@ impl Tasks {
     ) {
         let asking = Asking::for_task(&task, &agent);
         let admitted = match context_lock {
-            Some(_) => self.queue.go_on(asking),
-            None => self.queue.take_up(asking),
+            Some(_) => self.queue.reacquire(asking),
+            None => self.queue.readmit(asking),
         };
         let timeout = crate::tasks::new_task::task_timeout(&agent, timeout_ms);
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
