@@ -75,7 +75,7 @@ pub(crate) enum QuestionError {
     #[error("git failed: {0}; `git config --list --show-origin` tells which file sets this")]
     Configuration(String),
     /// Git failed for another reason.
-    #[error("git failed: {0}; `git fsck` tells whether the repository is whole")]
+    #[error("git failed: {0}; `git fsck` tells whether the repository is intact")]
     Git(String),
 }
 

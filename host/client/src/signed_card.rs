@@ -56,7 +56,7 @@ pub(crate) enum UnreadableSignature {
     #[error("its `alg` is {0:?}; ES256, EdDSA and RS256 are taken")]
     Algorithm(String),
     /// The header demands an unsupported extension.
-    #[error("its `crit` demands what nobody here knows: {}", .0.join(", "))]
+    #[error("its `crit` names unknown extensions: {}", .0.join(", "))]
     Critical(Vec<String>),
 }
 
@@ -292,7 +292,7 @@ mod tests {
         EdDsa by None, at None
         its `alg` is "none"; ES256, EdDSA and RS256 are taken
         its `alg` is "HS256"; ES256, EdDSA and RS256 are taken
-        its `crit` demands what nobody here knows: b64
+        its `crit` names unknown extensions: b64
         it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding
         it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding
         it is no JWS: `protected` must be a JSON object and `signature` bytes, both in base64url without padding

@@ -37,7 +37,7 @@ pub enum ProgramFileError {
         exposed: PathBuf,
     },
     /// A path cannot be inspected.
-    #[error("look at {path}: {why}")]
+    #[error("inspect {path}: {why}")]
     Unreadable {
         /// Path.
         path: PathBuf,

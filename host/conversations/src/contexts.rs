@@ -58,7 +58,7 @@ impl Keeps {
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
     /// The conversation does not exist.
-    #[error("forget context `{0}`: there is none")]
+    #[error("forget context `{0}`: it does not exist")]
     Unknown(ContextId),
     /// One of its tasks is not over.
     #[error("forget context `{0}`: its task `{1}` is not over; cancel it first")]

@@ -42,7 +42,7 @@ pub enum NoCandidate {
         there: Vec<String>,
     },
     /// The group has no available member that the caller may use.
-    #[error("none of the agents of `{0}` is there")]
+    #[error("no agent of `{0}` is available")]
     Nobody(AgentId),
     /// Only older versions are available.
     #[error("find {wanted}: there are older versions only: {}; name a version that there is, or say `allowOlder`", listed(.there))]

@@ -139,7 +139,7 @@ pub struct HubProcess {
 #[derive(Debug, thiserror::Error)]
 pub enum Unproven {
     /// The lock cannot be read.
-    #[error("look at the lock {0}: {1}")]
+    #[error("inspect the lock {0}: {1}")]
     Io(String, io::Error),
     /// The holder of the lock is not the process that the lock names.
     #[error(

@@ -44,7 +44,7 @@ pub enum Failure {
     #[error("{0}")]
     Internal(String),
     /// The guest's code panicked or trapped.
-    #[error("the agent's code broke: {0}")]
+    #[error("the agent's code crashed: {0}")]
     Trapped(Crash),
     /// A replayed guest deviates from its journal.
     #[error("{0}")]
@@ -84,7 +84,7 @@ impl Failure {
     /// Text of the failure including a panic's text, for the agent's author.
     pub fn in_full(&self) -> String {
         if let Self::Trapped(Crash { panic: Some(text), .. }) = self {
-            format!("the agent's code broke: {text}")
+            format!("the agent's code crashed: {text}")
         } else {
             self.to_string()
         }
@@ -117,8 +117,8 @@ mod tests {
         let text = "panicked at /build/agent/src/lib.rs:7:5:\nthe key is sk-123";
         let failure = Failure::Trapped(Crash::panic(text));
         let told = failure.to_string();
-        assert_eq!(told, "the agent's code broke: it panicked; the hub's log has the panic's text");
-        assert_eq!(failure.in_full(), format!("the agent's code broke: {text}"));
+        assert_eq!(told, "the agent's code crashed: it panicked; the hub's log has the panic's text");
+        assert_eq!(failure.in_full(), format!("the agent's code crashed: {text}"));
         let trap = Failure::Trapped(Crash::trap("wasm trap: out of bounds memory access"));
         assert_eq!(trap.in_full(), trap.to_string());
     }

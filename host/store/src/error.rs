@@ -47,7 +47,7 @@ pub enum StorageError {
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
     /// A log must begin with the creation of its task.
-    #[error("begin the log of task {0} with anything but its creation")]
+    #[error("store the log of task {0}: its first event is not its creation")]
     Uncreated(TaskId),
     /// Stored data is corrupt.
     #[error("read {subject}: {why}; restore the data directory from a backup, or move it away")]

@@ -34,7 +34,7 @@ pub enum ChallengeError {
     #[error(transparent)]
     Lost(#[from] OutboundError),
     /// The answer did not arrive in time.
-    #[error("no whole answer within {}", Span(TIMEOUT))]
+    #[error("no complete answer within {}", Span(TIMEOUT))]
     Late,
     /// The status was not 200.
     #[error("it answered with HTTP status {}", .0.as_u16())]

@@ -157,7 +157,7 @@ async fn invalid_calls_return_json_rpc_errors() -> Result<()> {
     3 -32601 "no method is called `tasks/fly`; `rpc.discover` lists them"
     4 -32602 "`params.task_id`: must be 1 to 128 letters, digits, `_`, `-` and `.`, and not begin with a `.`"
     5 -32005 "task `t` is completed, and takes no message; send the message without `taskId`"
-    6 -32004 "the agent's code broke: it panicked; the hub's log has the panic's text"
+    6 -32004 "the agent's code crashed: it panicked; the hub's log has the panic's text"
     7 -32005 "`message/stream` is a stream; `subscribe` has a function hear what happens to a task"
     "#);
     // A panic affects only its own task.

@@ -172,7 +172,7 @@ pub enum JoinError {
     )]
     IsAnAlias(AgentId, AgentId),
     /// Another agent has the id.
-    #[error("an agent called `{0}` is there already, from {1}; take another name")]
+    #[error("an agent called `{0}` exists already, from {1}; choose another name")]
     Taken(AgentId, String),
 }
 

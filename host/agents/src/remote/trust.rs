@@ -66,7 +66,7 @@ pub enum TrustError {
         pinned: String,
     },
     /// The card differs from the one that the operator approved.
-    #[error("trust the card of `{agent}`: its digest is {digest} by now; look again")]
+    #[error("trust the card of `{agent}`: its digest is now {digest}; show it again")]
     NotAccepted {
         /// Agent that the card describes.
         agent: AgentId,
@@ -89,7 +89,7 @@ pub enum TrustError {
         changes: Vec<String>,
     },
     /// The store failed. Without the store, a changed card cannot be told from the first one.
-    #[error("keep the card: {0}")]
+    #[error("store the card: {0}")]
     Store(#[from] StorageError),
 }
 

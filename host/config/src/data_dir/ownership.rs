@@ -84,7 +84,7 @@ pub enum OwnershipError {
         parent: PathBuf,
     },
     /// The path cannot be inspected.
-    #[error("look at {path}: {why}")]
+    #[error("inspect {path}: {why}")]
     Io {
         /// Path to inspect.
         path: PathBuf,

@@ -32,7 +32,7 @@ pub struct SecretStore {
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// Neither the variable nor the file exists.
-    #[error("it is not there: set the variable `{name}` where the hub is started, or put it into {}, with mode 0600", .file.display())]
+    #[error("it has no value: set the variable `{name}` where the hub is started, or put it into {}, with mode 0600", .file.display())]
     Missing {
         /// Name of the secret, and of its variable.
         name: String,
@@ -153,7 +153,7 @@ mod tests {
         };
         assert_eq!(
             said(),
-            "A_KEY: it is not there: set the variable `A_KEY` where the hub is started, or put it into /data/secrets/A_KEY, with mode \
+            "A_KEY: it has no value: set the variable `A_KEY` where the hub is started, or put it into /data/secrets/A_KEY, with mode \
              0600"
         );
         write("sk-12345678\n", 0o600);

@@ -19,7 +19,7 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiverRefusal {
     /// The scheme is neither HTTP nor HTTPS.
-    #[error("`{0}:` is not spoken here; use https")]
+    #[error("`{0}:` is not a supported scheme; use https")]
     Scheme(String),
     /// Plain HTTP is readable on the way.
     #[error(
@@ -169,7 +169,7 @@ mod tests {
         `example.com` would be told without encryption; use https, or have the operator add it to `push.trusted_hosts`
         fine
         fine
-        `ftp:` is not spoken here; use https
+        `ftp:` is not a supported scheme; use https
         ");
     }
 

@@ -202,7 +202,7 @@ fn missing_candidate_is_explained() {
     );
     let Err(NoCandidate::NoSkill { there, .. }) = none else { panic!("{none:?}") };
     assert_eq!(there, ["review"]);
-    assert_eq!(of(&[hidden], &group()), "none of the agents of `reviewer` is there");
+    assert_eq!(of(&[hidden], &group()), "no agent of `reviewer` is available");
     let open = [Candidate { is_open: true, ..agent("a") }];
     assert_eq!(
         of(&open, &group()),

@@ -72,7 +72,7 @@ pub enum LoadError {
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// The component did not return its card.
-    #[error("it did not say its card: {0}")]
+    #[error("it returned no card: {0}")]
     Silent(Failure),
     /// The card lacks required members.
     #[error(transparent)]
@@ -83,7 +83,7 @@ impl LoadError {
     /// Error message with a panic's text, for the author of the agent.
     pub fn in_full(&self) -> String {
         if let Self::Silent(why) = self {
-            format!("it did not say its card: {}", why.in_full())
+            format!("it returned no card: {}", why.in_full())
         } else {
             self.to_string()
         }

@@ -11,10 +11,10 @@ use tokio::time::timeout;
 async fn panic_text_is_hidden_from_clients() {
     let failure = Stage::default().failure("panic").await;
     let told = failure.to_string();
-    assert_eq!(told, "the agent's code broke: it panicked; the hub's log has the panic's text");
+    assert_eq!(told, "the agent's code crashed: it panicked; the hub's log has the panic's text");
     let Failure::Trapped(Crash { panic: Some(text), .. }) = &failure else { panic!("{failure:?}") };
     assert!(text.starts_with("panicked at") && text.contains("as told"), "{text}");
-    assert_eq!(failure.in_full(), format!("the agent's code broke: {text}"));
+    assert_eq!(failure.in_full(), format!("the agent's code crashed: {text}"));
 }
 
 #[tokio::test]

@@ -101,5 +101,5 @@ async fn missing_program_is_reported_unhealthy() {
 fn errors_fit_in_a_sentence() {
     let why =
         LoadError::Silent(Failure::Unavailable("it took longer than 2s".to_owned())).to_string();
-    assert_eq!(why, "it did not say its card: it took longer than 2s");
+    assert_eq!(why, "it returned no card: it took longer than 2s");
 }

@@ -218,7 +218,7 @@ async fn failed_routing_lists_all_reasons() -> Result<()> {
         told(json!({})).await,
     ].join("\n"), @r"
     -32004 find an agent of `one`: `a`: it failed repeatedly, and is left alone for a while
-    -32003 none of the agents of `nobody` is there
+    -32003 no agent of `nobody` is available
     -32003 find an agent with the skill `reveiw`: there is none; did you mean `review`? the skills are review
     -32003 find an agent of `b` with the skill `write`: there is none; the skills are review
     -32602 `message.metadata.targetVersion`: `latest` says no versions (unexpected character 'l' while parsing major version number); say for example `2`, `^2.1` or `>=1.4, <3`

@@ -68,7 +68,7 @@ async fn invalid_plugin_is_rejected_and_replaces_nothing() -> Result<()> {
     };
     assert_eq!(why("noise.wasm")?, "it is not WebAssembly");
     assert!(why("Bad_Name.wasm")?.contains("cannot name an agent"));
-    assert!(why("echo.wasm")?.contains("an agent called `echo` is there already, from built-in"));
+    assert!(why("echo.wasm")?.contains("an agent called `echo` exists already, from built-in"));
     assert!(why("parrot.wasm")?.starts_with("it is not a valid component"));
 
     assert_eq!(said(&send(&client, "parrot", "still here").await?), "still here");

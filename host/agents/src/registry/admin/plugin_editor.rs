@@ -143,7 +143,7 @@ pub enum PluginEditError {
         why: InvalidManifest,
     },
     /// Another agent has the id.
-    #[error("add `{0}`: an agent of that name is there already, from {1}; choose another name")]
+    #[error("add `{0}`: an agent of that name exists already, from {1}; choose another name")]
     Taken(AgentId, String),
     /// A plug-in without a grant has the id, so the request cannot be recognised as an update.
     #[error(

@@ -40,7 +40,7 @@ pub enum RegistryError {
     )]
     Disabled(AgentId),
     /// The file is not an agent, or may not have the id.
-    #[error("take in `{agent}`: {why}")]
+    #[error("accept `{agent}`: {why}")]
     Refused {
         /// Requested id.
         agent: AgentId,

@@ -40,7 +40,7 @@ pub enum FileError {
     #[error("read it: {0}")]
     Io(#[from] io::Error),
     /// The file of grants cannot be read.
-    #[error("{0}; until then no plug-in joins, and those that are there go on as they are")]
+    #[error("{0}; until then no plug-in is loaded, and loaded ones stay as they are")]
     Grants(String),
     /// The component awaits approval, and no granted one runs instead.
     #[error(transparent)]
