@@ -9,7 +9,7 @@ use crate::bindings::a2a::hub::{
     context_memory, delegate, files, http, log, memory, settings, steps, tasks, tools, wait,
 };
 use crate::host::{
-    CallHandle, Change, ExchangeHandle, Host, Pollable, PosedQuestion, Process, StepHandle,
+    CallHandle, ExchangeHandle, Host, MemoryChange, Pollable, PosedQuestion, Process, StepHandle,
     WORKSPACE,
 };
 use crate::{
@@ -106,18 +106,20 @@ impl Host for Imports {
     fn working(&self) -> Result<String, Failure> {
         context_memory::working()
     }
-    fn change_context_memory(&self, change: Change<'_>) -> Result<(), Failure> {
+    fn change_context_memory(&self, change: MemoryChange<'_>) -> Result<(), Failure> {
         match change {
-            Change::Goal(goal) => context_memory::set_goal(goal),
-            Change::Thought { content, private } => context_memory::add_thought(content, private),
-            Change::Decide { key, value, reason, private } => {
+            MemoryChange::Goal(goal) => context_memory::set_goal(goal),
+            MemoryChange::Thought { content, private } => {
+                context_memory::add_thought(content, private)
+            }
+            MemoryChange::Decide { key, value, reason, private } => {
                 context_memory::decide(key, value, reason, private)
             }
-            Change::Variable { name, value, private } => {
+            MemoryChange::Variable { name, value, private } => {
                 context_memory::set_variable(name, value, private)
             }
-            Change::Remember(item) => context_memory::remember(item),
-            Change::Forget(id) => context_memory::forget(id),
+            MemoryChange::Remember(item) => context_memory::remember(item),
+            MemoryChange::Forget(id) => context_memory::forget(id),
         }
     }
     fn recall_items(&self, query: &str, limit: u32) -> Result<String, Failure> {

@@ -117,7 +117,10 @@ mod tests {
         let text = "panicked at /build/agent/src/lib.rs:7:5:\nthe key is sk-123";
         let failure = Failure::Trapped(Crash::panic(text));
         let told = failure.to_string();
-        assert_eq!(told, "the agent's code crashed: it panicked; the hub's log has the panic's text");
+        assert_eq!(
+            told,
+            "the agent's code crashed: it panicked; the hub's log has the panic's text"
+        );
         assert_eq!(failure.in_full(), format!("the agent's code crashed: {text}"));
         let trap = Failure::Trapped(Crash::trap("wasm trap: out of bounds memory access"));
         assert_eq!(trap.in_full(), trap.to_string());
