@@ -18,15 +18,18 @@ use a2a_hub_config::{
     Config, Retention, ownership,
     token::{find_secret, open_secret},
 };
-use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
 use a2a_hub_core::{scheduling::shares::Holder, task::prices::Prices};
+use a2a_hub_engine::conversations::{contexts::Contexts, repeats::Repeats};
+use a2a_hub_engine::observability::{
+    hub_events::Events, span_export::Spans, storage_monitor::monitor,
+};
+use a2a_hub_engine::webhooks::{Sender, WebhookSigner};
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     push::Pushes,
     routing::Routes,
     tasks::{Directory, Recovered, Tasks},
 };
-use a2a_hub_observability::{hub_events::Events, span_export::Spans, storage_monitor::monitor};
 use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{
     card::AgentCard,
@@ -37,7 +40,6 @@ use a2a_hub_sandbox::{
 };
 use a2a_hub_server::{Dispatcher, PublicEndpoints};
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
-use a2a_hub_webhooks::{Sender, WebhookSigner};
 use anyhow::{Context as _, bail};
 use std::{
     net::SocketAddr,

@@ -4,9 +4,9 @@
 
 use crate::otlp::Exporter;
 use a2a_hub_config::{Config, ownership, token::Tokens};
+use a2a_hub_engine::webhooks::WebhookSigner;
 use a2a_hub_server::Unix;
 use a2a_hub_store::sqlite;
-use a2a_hub_webhooks::WebhookSigner;
 use anyhow::Context as _;
 use std::{
     net::SocketAddr,

@@ -3,10 +3,10 @@
 use crate::local::Local;
 use a2a_hub_agents::{Agents, Joined, PluginFolder};
 use a2a_hub_config::Config;
-use a2a_hub_conversations::contexts::Contexts;
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::conversations::contexts::Contexts;
+use a2a_hub_engine::observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_engine::{LiveConfig, Reply, StartingHub, push::Pushes, routing::Routes, tasks::Tasks};
-use a2a_hub_observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
 use a2a_hub_store::{Storage, StorageError};

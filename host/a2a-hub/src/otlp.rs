@@ -11,7 +11,7 @@
 use a2a_hub_client::{Outbound, fetch};
 use a2a_hub_config::Otlp;
 use a2a_hub_core::task::span::TaskSpan;
-use a2a_hub_observability::span_export::Spans;
+use a2a_hub_engine::observability::span_export::Spans;
 use anyhow::Context as _;
 use bytes::Bytes;
 use http::{Request, Response};

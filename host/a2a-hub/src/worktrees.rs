@@ -21,7 +21,7 @@ pub(crate) fn worktrees_in(dir: &Path, supervisor: &Supervisor) -> Worktrees {
     }
     let root = real.join(a2a_hub_worktrees::FOLDER);
     let worktrees = Worktrees::new(root, supervisor.clone(), config::find_program, home);
-    worktrees.set_config_trust(a2a_hub_worktree_runs::decide_by_trust(dir));
+    worktrees.set_config_trust(a2a_hub_engine::worktree_runs::decide_by_trust(dir));
     if let Err(why) = worktrees.sweep() {
         tracing::warn!(%why, "cannot remove leftover worktree files of an earlier run");
     }

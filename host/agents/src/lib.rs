@@ -16,6 +16,7 @@
 
 mod agent;
 mod event_sink;
+mod finder;
 pub mod native;
 mod port;
 mod registry;

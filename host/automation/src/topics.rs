@@ -2,11 +2,11 @@
 
 use crate::schedules::WallClock;
 use a2a_hub_protocol::id::TenantId;
-use a2a_hub_store::{CursorUse, NewTopicMessage, StorageError, TopicQuery, TopicStore};
-use a2a_hub_topics::{
+use a2a_hub_protocol::topics::{
     CursorName, Deleted, ReadParams, TopicAnswer, TopicName, TopicPage, TopicRequest, TopicRules,
     TopicSource, TopicStart,
 };
+use a2a_hub_store::{CursorUse, NewTopicMessage, StorageError, TopicQuery, TopicStore};
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tokio::{

@@ -9,8 +9,8 @@ use crate::{
 use a2a_hub_config::{Config, ConfigError, SecretStore, Trigger, TriggerSource};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::id::TaskId;
+use a2a_hub_protocol::topics::{MAX_BODY, TopicMessage};
 use a2a_hub_store::{StorageError, TopicQuery, TriggerStates};
-use a2a_hub_topics::{MAX_BODY, TopicMessage};
 use a2a_hub_triggers::{
     files::WatchedFiles,
     plan::{DeliveryNews, MAX_DELIVERIES, TriggerState},

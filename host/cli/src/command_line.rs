@@ -2,6 +2,7 @@
 
 mod help;
 
+use crate::automation::{blackboard, decide, record, schedule, topic, trigger};
 use crate::{
     client::global::Global,
     commands::{
@@ -10,7 +11,6 @@ use crate::{
     },
     ui::exit::EXIT_CODES,
 };
-use a2a_hub_automation_commands::{blackboard, decide, record, schedule, topic, trigger};
 use a2a_hub_sandbox::CARRY;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::path::PathBuf;

@@ -1,15 +1,18 @@
 //! The `a2a-hub` program: a command line that starts and stops the hub and is one of its clients,
 //! or a helper process of a hub, such as the minder of one program's process tree.
 
+mod automation;
 mod bundle;
 mod client;
 mod command_line;
 mod commands;
 mod log;
+mod log_files;
 #[cfg(test)]
 mod surface;
 mod ui;
 
+use crate::automation::{blackboard, record, schedule, topic, trigger};
 use crate::{
     client::{
         global::{Format, Global},
@@ -21,7 +24,6 @@ use crate::{
         exit::Exit,
     },
 };
-use a2a_hub_automation_commands::{blackboard, record, schedule, topic, trigger};
 use a2a_hub_config::{Config, is_colourless};
 use anyhow::Context as _;
 use clap::{

@@ -1,12 +1,12 @@
 //! Conversion of errors to protocol errors: the only place that maps them.
 
+use crate::conversations::contexts::ForgetError;
+use crate::webhooks::ReceiverError;
 use crate::{error::HubError, push::PushError, tasks::SubmitError};
 use a2a_hub_agents::{Late, NotWorking, PluginEditError, RegistryError, Unavailable};
-use a2a_hub_conversations::contexts::ForgetError;
 use a2a_hub_core::scheduling::task_admission::Busy;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use a2a_hub_store::BackupError;
-use a2a_hub_webhooks::ReceiverError;
 use serde_json::json;
 
 /// An agent whose circuit breaker is open: the cause, the retry time, and the fix.

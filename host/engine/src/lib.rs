@@ -4,14 +4,16 @@
 //!
 //! A module uses only the modules listed before it here; `docs/ARCHITECTURE.md` has the map.
 
+pub mod conversations;
 mod error;
 mod error_mapping;
+pub mod observability;
 mod operations;
-pub mod routing;
-
-pub mod tasks;
-
 pub mod push;
+pub mod routing;
+pub mod tasks;
+pub mod webhooks;
+pub mod worktree_runs;
 
 pub use crate::operations::{
     ClientContext, Hub, LiveConfig, ReadConfig, Reply, ReplyStream, SetLevel, StartingHub,

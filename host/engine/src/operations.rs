@@ -33,6 +33,10 @@ pub use starting_hub::StartingHub;
 use timestamp::moment;
 use worktrees::WorktreeOperations;
 
+use crate::observability::{
+    hub_events,
+    metrics::{Metrics, Snapshot},
+};
 use crate::{
     error::HubError,
     push::AdmittedConfig,
@@ -43,10 +47,6 @@ use a2a_hub_core::{
     access_control::{self, Caller, Principal},
     context_memory::inherit::{Inherit, nothing_to_inherit},
     task::idempotency,
-};
-use a2a_hub_observability::{
-    hub_events,
-    metrics::{Metrics, Snapshot},
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

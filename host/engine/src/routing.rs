@@ -2,6 +2,7 @@
 //! `core::routing` choose, and keeps the round-robin state.
 
 use crate::error::HubError;
+use crate::observability::{hub_events::Events, metrics::Metrics};
 use a2a_hub_agents::{Agent, Agents};
 use a2a_hub_core::{
     discovery::did_you_mean,
@@ -10,7 +11,6 @@ use a2a_hub_core::{
         Turns, Wanted,
     },
 };
-use a2a_hub_observability::{hub_events::Events, metrics::Metrics};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, ContextId},

@@ -1,5 +1,5 @@
 //! Five-step protocol in cards: its endpoints and skills. Submissions and errors are in the crate
-//! `a2a-hub-five-step`.
+//! `a2a-hub-server`.
 
 use crate::{
     member,

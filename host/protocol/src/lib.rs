@@ -7,6 +7,7 @@
 //! [`dialect`] combines a form and an envelope.
 
 pub mod binding;
+pub mod boards;
 pub mod card;
 mod codec;
 pub mod dialect;
@@ -21,6 +22,7 @@ mod model;
 mod shapes;
 #[cfg(test)]
 mod surface;
+pub mod topics;
 pub mod v03;
 pub mod v1;
 

@@ -2,8 +2,8 @@
 //! allows it: on tasks and their events, as the condition of a message, and as a long poll.
 
 use crate::dispatcher::{Dispatcher, RequestContext};
-use a2a_hub_conversations::generation::{self, EXTENSION, TaskTimeline};
 use a2a_hub_core::access_control::Caller;
+use a2a_hub_engine::conversations::generation::{self, EXTENSION, TaskTimeline};
 use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
 use a2a_hub_protocol::{
     dialect::{Dialect, Wire},

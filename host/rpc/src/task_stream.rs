@@ -1,8 +1,8 @@
 //! Items of a stream for one client, before they are encoded and wrapped.
 
 use crate::stream_quota::StreamPermit;
-use a2a_hub_conversations::generation;
 use a2a_hub_engine::ReplyStream;
+use a2a_hub_engine::conversations::generation;
 use a2a_hub_protocol::{
     dialect::{Dialect, EncodedEvent},
     error::{A2aError, ErrorKind},

@@ -24,15 +24,16 @@ use a2a_hub_agents::{
     native::{Native, Stage, completed},
 };
 use a2a_hub_config::Config;
-use a2a_hub_conversations::contexts::Contexts;
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::conversations::contexts::Contexts;
+use a2a_hub_engine::observability::hub_events::Events;
+use a2a_hub_engine::webhooks::Sender;
 use a2a_hub_engine::{
     Hub, Reply, StartingHub,
     push::Pushes,
     routing::Routes,
     tasks::{Directory, Tasks},
 };
-use a2a_hub_observability::hub_events::Events;
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     card::{AgentCard, Skill},
@@ -45,7 +46,6 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::{Ended, Failure, port::tasks::Emitted};
 use a2a_hub_sandbox::{Engine, EngineSettings};
 use a2a_hub_store::memory::MemoryStorage;
-use a2a_hub_webhooks::Sender;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;

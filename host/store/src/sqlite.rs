@@ -25,6 +25,9 @@ use a2a_hub_core::{
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     plugin::installation::InstallationId,
 };
+use a2a_hub_protocol::topics::{
+    CursorName, PublishedMessage, TopicList, TopicName, TopicPage, TopicRules,
+};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
@@ -32,7 +35,6 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
-use a2a_hub_topics::{CursorName, PublishedMessage, TopicList, TopicName, TopicPage, TopicRules};
 use a2a_hub_triggers::plan::TriggerState;
 use automation::{SCHEDULES, TRIGGERS};
 pub use backup::{Examined, back_up, check, examine, restore, retained_logs};

@@ -1,4 +1,4 @@
-//! Topics: their messages and named cursors. The rules are those of the crate `a2a-hub-topics`.
+//! Topics: their messages and named cursors. The rules are those of `a2a_hub_protocol::topics`.
 
 use crate::StorageError;
 use a2a_hub_core::{
@@ -6,7 +6,7 @@ use a2a_hub_core::{
     scheduling::{resources::SharedResource, shares::Holder},
 };
 use a2a_hub_protocol::id::TenantId;
-use a2a_hub_topics::{
+use a2a_hub_protocol::topics::{
     CursorName, PublishedMessage, RetentionLimit, TopicBody, TopicList, TopicName, TopicPage,
     TopicPattern, TopicRules, TopicSource, TopicStart,
 };

@@ -1,6 +1,6 @@
 //! Observed events, and how those of one pause become the data of one run.
 
-use a2a_hub_topics::TopicMessage;
+use a2a_hub_protocol::topics::TopicMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

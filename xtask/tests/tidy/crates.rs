@@ -2,8 +2,6 @@
 
 /// The crates of the host, lowest first: each may depend only on those before it.
 pub(crate) const CRATES: &[&str] = &[
-    "topics",
-    "boards",
     "protocol",
     "core",
     "runtime",
@@ -17,19 +15,10 @@ pub(crate) const CRATES: &[&str] = &[
     "store",
     "client",
     "config",
-    "finder",
-    "webhooks",
-    "worktree-runs",
-    "conversations",
-    "five-step",
-    "mcp",
     "automation",
     "agents",
     "authoring",
-    "log-files",
-    "observability",
     "socket-client",
-    "automation-commands",
     "engine",
     "rpc",
     "server",
@@ -40,8 +29,26 @@ pub(crate) const CRATES: &[&str] = &[
 /// The modules of the crates with layers, lowest first: each may use only itself and those before
 /// it.
 pub(crate) const LAYERS: &[(&str, &[&str])] = &[
-    ("agents", &["event_sink", "native", "remote", "port", "agent", "registry", "testing"]),
-    ("engine", &["error", "tests", "routing", "tasks", "push", "error_mapping", "operations"]),
+    (
+        "agents",
+        &["finder", "event_sink", "native", "remote", "port", "agent", "registry", "testing"],
+    ),
+    (
+        "engine",
+        &[
+            "webhooks",
+            "worktree_runs",
+            "conversations",
+            "observability",
+            "error",
+            "tests",
+            "routing",
+            "tasks",
+            "push",
+            "error_mapping",
+            "operations",
+        ],
+    ),
 ];
 
 /// Modules that the transports use only through the hub; their crates cannot depend on `agents`.
@@ -49,8 +56,6 @@ pub(crate) const BEHIND_THE_HUB: &[&str] = &["tasks", "push"];
 
 /// Dependencies that a crate must not have, because it was split off to be free of them.
 pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
-    ("host/topics", &["a2a-hub-protocol", "tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
-    ("host/boards", &["a2a-hub-protocol", "tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
     ("host/protocol", &["tokio", "axum", "wasmtime", "rusqlite"]),
     ("host/core", &["tokio", "axum", "wasmtime", "rusqlite", "anyhow"]),
     ("host/runtime", &["tokio", "axum", "hyper", "wasmtime", "rusqlite", "anyhow"]),
@@ -66,11 +71,6 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/store", &["axum", "wasmtime", "clap", "anyhow"]),
     ("host/client", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/config", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    ("host/finder", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    ("host/webhooks", &["a2a-hub-store", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    ("host/conversations", &["a2a-hub-agents", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
-    ("host/five-step", &["tokio", "axum", "wasmtime", "rusqlite"]),
-    ("host/mcp", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/automation", &["a2a-hub-agents", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/agents", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (
@@ -86,7 +86,6 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
             "anyhow",
         ],
     ),
-    ("host/observability", &["a2a-hub-sandbox", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (
         "host/engine",
         &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow", "a2a-hub-sandbox"],
@@ -108,7 +107,20 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
         &["a2a-hub-authoring", "axum", "clap", "rusqlite", "tracing-subscriber", "wasmtime"],
     ),
     ("host/socket-client", &["a2a-hub-agents", "axum", "rusqlite", "wasmtime"]),
-    ("host/automation-commands", &["a2a-hub-agents", "axum", "rusqlite", "wasmtime"]),
     ("host/cli", &["a2a-hub-server", "axum", "rusqlite", "wasmtime"]),
     ("sdk", &["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-sandbox", "a2a-hub", "tokio"]),
+];
+
+/// Crates and modules that a folder of a crate must not use, because it decides or presents, and
+/// does no more.
+pub(crate) const UNUSED_BELOW: &[(&str, &[&str])] = &[
+    ("host/protocol/src/topics", &["crate::model", "crate::hub", "crate::codec"]),
+    ("host/protocol/src/boards", &["crate::model", "crate::hub", "crate::codec"]),
+    ("host/server/src/five_step/model", &["tokio::", "axum::", "a2a_hub_engine", "a2a_hub_rpc"]),
+    ("host/server/src/mcp/model", &["tokio::", "axum::", "a2a_hub_engine", "a2a_hub_rpc"]),
+    ("host/engine/src/webhooks", &["a2a_hub_store", "a2a_hub_agents"]),
+    ("host/engine/src/worktree_runs", &["a2a_hub_store", "a2a_hub_agents"]),
+    ("host/engine/src/conversations", &["a2a_hub_agents"]),
+    ("host/cli/src/automation", &["a2a_hub_agents", "a2a_hub_engine", "a2a_hub_store"]),
+    ("host/cli/src/log_files", &["a2a_hub_agents", "a2a_hub_engine", "a2a_hub_store"]),
 ];

@@ -12,7 +12,7 @@ mod ratchets;
 mod selectors;
 mod sources;
 
-use crates::{BEHIND_THE_HUB, CRATES, FORBIDDEN, LAYERS};
+use crates::{BEHIND_THE_HUB, CRATES, FORBIDDEN, LAYERS, UNUSED_BELOW};
 use sources::{files, is_test, lines_of_code, read, root, sources, without_tests};
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -33,7 +33,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("bindgen!", &["host/sandbox/src/store/bindings.rs"]),
     ("env::var", &["host/config/src/environment.rs"]),
     ("io::stdout", &["host/terminal/src/console.rs"]),
-    ("io::stderr", &["host/terminal/src/console.rs", "host/log-files/src/lib.rs"]),
+    ("io::stderr", &["host/terminal/src/console.rs", "host/cli/src/log_files/mod.rs"]),
     ("std::process::Command", &["host/process/src"]),
     ("tokio::process::Command", &["host/process/src"]),
     (
@@ -182,6 +182,16 @@ fn crates_stay_free_of_what_they_were_split_from() {
     for (krate, forbidden) in FORBIDDEN {
         for name in dependencies(krate) {
             assert!(!forbidden.contains(&name.as_str()), "{krate} may not depend on {name}");
+        }
+    }
+    for (folder, unused) in UNUSED_BELOW {
+        let sources = sources(folder);
+        assert!(!sources.is_empty(), "{folder} has no sources");
+        for (path, text) in sources {
+            let text = without_tests(&text);
+            for word in *unused {
+                assert!(!text.contains(word), "{path} may not use `{word}`");
+            }
         }
     }
     for agent in guest_agents() {

@@ -2,6 +2,7 @@
 //! server; and other registries.
 
 use crate::agent::Agent;
+use crate::finder::{EmbeddedText, Meaning, Registries};
 use a2a_hub_config::{Embeddings, SecretStore};
 use a2a_hub_core::{
     discovery::{
@@ -10,7 +11,6 @@ use a2a_hub_core::{
     },
     text::plain_text,
 };
-use a2a_hub_finder::{EmbeddedText, Meaning, Registries};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

@@ -19,6 +19,7 @@ use super::{
         save_files::{self, Saved},
     },
 };
+use crate::automation::decision;
 use crate::{
     Exit, Format, Global, block_on,
     client::{
@@ -35,7 +36,6 @@ use crate::{
         text::{FAINT, Text},
     },
 };
-use a2a_hub_automation_commands::decision;
 use a2a_hub_protocol::member;
 use aftermath::{note_uncommitted, say_cost, say_worktree};
 use anyhow::{Context as _, bail};

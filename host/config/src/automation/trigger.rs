@@ -7,13 +7,13 @@ use crate::{
 };
 use a2a_hub_clock::schedule::Overlap;
 use a2a_hub_core::grant::permissions::Permissions;
+use a2a_hub_protocol::topics::TopicPattern;
 use a2a_hub_protocol::{
     budget::Budget,
     id::AgentId,
     scheduled::{AnswerRule, RestartRule},
     task::TaskState,
 };
-use a2a_hub_topics::TopicPattern;
 use a2a_hub_triggers::{
     glob::Globs, plan::TriggerPlan, trigger_event::WebhookEvent, webhook::WebhookScheme,
 };

@@ -3,7 +3,7 @@
 use super::worktrees::duration;
 use crate::error::ConfigError;
 use a2a_hub_core::scheduling::resources::SharedResource;
-use a2a_hub_topics::TopicRules;
+use a2a_hub_protocol::topics::TopicRules;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ pub const RECEIVED: &str = "received";
 
 /// Metadata member of a task whose agent's program changes the blackboard of the flow that called
 /// it.
-pub use a2a_hub_boards::BLACKBOARD_CHANGE;
+pub use a2a_hub_protocol::boards::BLACKBOARD_CHANGE;
 
 /// Metadata member with the permissions that the operator grants an agent's program in a task from
 /// another agent: the word of a [`Permissions`](crate::grant::permissions::Permissions).

@@ -2,9 +2,9 @@
 //! strictly as A2A requires. They become ordinary operations after these checks.
 
 use super::{Hub, Reply, ReplyStream, client_context::ClientContext, timestamp::moment};
+use crate::conversations::generation::EXTENSION;
 use crate::{error::HubError, tasks::EndsAt};
 use a2a_hub_agents::Agent;
-use a2a_hub_conversations::generation::EXTENSION;
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

@@ -2,9 +2,9 @@
 //! task that it was started for.
 
 use super::{Caller, Hub, a2a::task_of};
+use crate::conversations::repeats::Claim;
 use crate::{error::HubError, tasks::Subscription};
 use a2a_hub_agents::{Agent, is_idle_owner};
-use a2a_hub_conversations::repeats::Claim;
 use a2a_hub_core::{access_control::Principal, task::idempotency};
 use a2a_hub_process::TreeOwner;
 use a2a_hub_protocol::{

@@ -1,9 +1,9 @@
 //! Runs of schedules and triggers: how one is started, found at work, and replaced.
 
 use super::{Hub, Reply};
+use crate::conversations::handoff::{self, MAX_HANDOFFS};
 use crate::error::HubError;
 use a2a_hub_automation::message::AutomatedMessage;
-use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
 use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::hint};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

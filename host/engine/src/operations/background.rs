@@ -1,7 +1,7 @@
 //! Work that continues after its connection is closed.
 
 use super::Hub;
-use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
+use crate::conversations::handoff::{self, MAX_HANDOFFS};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
 

@@ -3,8 +3,8 @@
 
 use super::{parts::HubParts, topics::require_delegation};
 use crate::error::HubError;
-use a2a_hub_boards::{BoardRequest, board_report};
 use a2a_hub_core::access_control::{Caller, Principal};
+use a2a_hub_protocol::boards::{BoardRequest, board_report};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,

@@ -1,8 +1,8 @@
 //! Hands a task over to another agent.
 
 use super::Hub;
+use crate::conversations::handoff::{self, MAX_HANDOFFS};
 use crate::{error::HubError, tasks::ResponseMode};
-use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

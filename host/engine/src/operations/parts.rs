@@ -2,11 +2,11 @@
 //! one pointer.
 
 use super::LiveConfig;
+use crate::conversations::{contexts::Contexts, repeats::Repeats};
+use crate::observability::hub_events::Events;
 use crate::{push::Pushes, routing::Routes, tasks::Tasks};
 use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_automation::{Schedules, Topics, Triggers};
-use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
-use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::Copies;
 use parking_lot::Mutex;

@@ -2,12 +2,12 @@
 //! its result or question.
 
 use super::Hub;
+use crate::conversations::{handoff, repeats::Claim};
 use crate::{
     error::HubError,
     tasks::{NewTask, ResponseMode, Subscription, TaskRefused},
 };
 use a2a_hub_agents::Agent;
-use a2a_hub_conversations::{handoff, repeats::Claim};
 use a2a_hub_core::{
     access_control::{Caller, Principal},
     routing::{Routing, Wanted},

@@ -1,6 +1,8 @@
 //! A hub before its start: all parts exist, and nothing runs.
 
 use super::{Hub, LiveConfig, parts::HubParts, triggers::TriggerOperations};
+use crate::conversations::{contexts::Contexts, repeats::Repeats};
+use crate::observability::hub_events::Events;
 use crate::{
     push::Pushes,
     routing::Routes,
@@ -9,8 +11,6 @@ use crate::{
 use a2a_hub_agents::Joined;
 use a2a_hub_automation::{Schedules, Triggers};
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::{contexts::Contexts, repeats::Repeats};
-use a2a_hub_observability::hub_events::Events;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::{Copies, StorageError};
 use parking_lot::Mutex;

@@ -5,13 +5,13 @@ use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_automation::topics::TopicError;
 use a2a_hub_core::access_control::{Caller, Principal};
+use a2a_hub_protocol::topics::TopicSource;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
     operation::{TopicAnswer, TopicRequest},
     scheduled::AutomatedRun,
 };
-use a2a_hub_topics::TopicSource;
 use serde_json::json;
 use std::sync::Arc;
 

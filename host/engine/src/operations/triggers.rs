@@ -9,6 +9,7 @@ use super::{
     automation::{ATTEMPTS, RunRefusal, find_named, is_at_work, replace, start_run, state_of},
 };
 use crate::error::HubError;
+use crate::observability::hub_events::Listener;
 use a2a_hub_automation::{
     Triggers,
     known_trigger::{KnownTrigger, Sight},
@@ -18,7 +19,6 @@ use a2a_hub_automation::{
     triggers::{POLL_INTERVAL, TriggerMemory},
 };
 use a2a_hub_config::{TriggerOn, TriggerSource};
-use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::event::{HubEventKind, StreamEnd},

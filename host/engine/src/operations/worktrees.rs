@@ -1,5 +1,6 @@
 //! Requests for the worktrees of tasks.
 
+use crate::worktree_runs::conflict_with;
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_clock as clock;
 use a2a_hub_core::task::metadata;
@@ -14,7 +15,6 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 use a2a_hub_store::Head;
-use a2a_hub_worktree_runs::conflict_with;
 use a2a_hub_worktrees::{
     Applied, Omission, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees,
 };

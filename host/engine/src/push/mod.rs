@@ -17,6 +17,7 @@ mod request;
 mod worker;
 
 use crate::tasks::Tasks;
+use crate::webhooks::{ReceiverError, Receivers, Sender, origin};
 use a2a_hub_clock as clock;
 use a2a_hub_core::health::circuit_breaker::BreakerSettings;
 use a2a_hub_protocol::{
@@ -24,7 +25,6 @@ use a2a_hub_protocol::{
     push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
-use a2a_hub_webhooks::{ReceiverError, Receivers, Sender, origin};
 use parking_lot::{Mutex, MutexGuard};
 use request::PushPath;
 use std::{collections::HashMap, sync::Arc, time::Duration};

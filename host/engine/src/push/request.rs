@@ -1,8 +1,8 @@
 //! State that all delivery workers share.
 
 use crate::tasks::Tasks;
+use crate::webhooks::{Receivers, Sender};
 use a2a_hub_store::Outbox;
-use a2a_hub_webhooks::{Receivers, Sender};
 use std::{sync::Arc, time::Duration};
 
 /// Path of a notification from the log to its receiver.

@@ -2,6 +2,10 @@
 
 use super::request::PushPath;
 use crate::tasks::Subscription;
+use crate::webhooks::{
+    Receiver, SendError, origin,
+    payload::{self, Payload},
+};
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     health::circuit_breaker::{Evidence, Outcome},
@@ -13,10 +17,6 @@ use a2a_hub_protocol::{
     trace::TraceContext,
 };
 use a2a_hub_store::{DeliveryFailure, Progress, PushFilter, StorageError, StoredPush};
-use a2a_hub_webhooks::{
-    Receiver, SendError, origin,
-    payload::{self, Payload},
-};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 

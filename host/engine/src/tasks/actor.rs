@@ -31,9 +31,9 @@ use super::{
     recovery::pending_questions::Answers,
     run_queue::{Asking, ContextLock, RunPermit, RunQueue},
 };
+use crate::conversations::refusals::not_waiting;
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::refusals::not_waiting;
 use a2a_hub_core::{
     access_control::Principal,
     failure_reason::FailureReason,

@@ -1,8 +1,8 @@
 //! Commands and initial states of a task's actor.
 
 use super::{recovery::pending_questions::Answers, run_queue::PermitRequest};
-use a2a_hub_boards::BoardContribution;
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_protocol::boards::BoardContribution;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::A2aError,

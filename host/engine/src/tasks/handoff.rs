@@ -2,10 +2,10 @@
 //! new one begins.
 
 use super::{CANCEL_DEADLINE, NewTask, TaskRefused, Tasks, command::ActorCommand, ports::Handoff};
+use crate::conversations::handoff::{self, Failover, MAX_HANDOFFS, group_of, remaining_budget};
 use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
-use a2a_hub_conversations::handoff::{self, Failover, MAX_HANDOFFS, group_of, remaining_budget};
 use a2a_hub_core::{
     access_control::{Caller, Principal},
     task::metadata,

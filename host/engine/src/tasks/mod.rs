@@ -23,10 +23,11 @@ pub use delegation::directory::Directory;
 pub use new_task::{NewTask, ResponseMode, SubmitError, TaskRefused};
 pub use recovery::recover_tasks::Recovered;
 
+use crate::conversations::refusals::{not_cancelable, not_waiting, require_past_event};
 use crate::error::HubError;
+use crate::observability::{hub_events::Events, log_span, span_export::Spans};
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::refusals::{not_cancelable, not_waiting, require_past_event};
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::transfer::INHERITED,
@@ -39,7 +40,6 @@ use a2a_hub_core::{
         tree_budget::{Trees, Usage},
     },
 };
-use a2a_hub_observability::{hub_events::Events, log_span, span_export::Spans};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},

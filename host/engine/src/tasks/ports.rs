@@ -1,8 +1,8 @@
 //! Interfaces to other tasks, for a task's actor and its agent's programs.
 
 use super::guest_port::GuestRequest;
+use crate::conversations::handoff;
 use a2a_hub_agents::Agent;
-use a2a_hub_conversations::handoff;
 use a2a_hub_core::{access_control::Principal, task::tree_budget::Usage};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},

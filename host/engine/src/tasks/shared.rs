@@ -4,8 +4,8 @@ use super::{
     actor::eviction::EvictionQueue, delegation::directory::Directory, recovery::phase::HubPhase,
     registry::RunningTasks, run_queue::RunQueue,
 };
+use crate::observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_core::task::{prices::Prices, tree_budget::Trees};
-use a2a_hub_observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_protocol::id::TaskId;
 use a2a_hub_store::{Readiness, TaskStore};
 use a2a_hub_worktrees::Worktrees;

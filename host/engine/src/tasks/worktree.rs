@@ -4,11 +4,12 @@ use super::{
     SubmitError, Tasks,
     new_task::{Settled, Settling},
 };
+use crate::conversations::handoff::{self, MAX_HANDOFFS};
 use crate::error::{HubError, refused_directory};
+use crate::worktree_runs::rules_of;
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_config::WorktreeSettings;
-use a2a_hub_conversations::handoff::{self, MAX_HANDOFFS};
 use a2a_hub_core::{task::metadata, text::shell::shell_word};
 use a2a_hub_protocol::{
     hub_metadata::WORKTREE_TASK,
@@ -17,7 +18,6 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{Failure, directories};
 use a2a_hub_store::{Head, StorageError};
-use a2a_hub_worktree_runs::rules_of;
 use a2a_hub_worktrees::{NewWorktree, Worktree, WorktreeError, WorktreeOwner, Worktrees};
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc};

@@ -1,5 +1,8 @@
 //! Methods of the hub's dialect: one table, which serves requests and `rpc.discover`.
 
+use crate::topics::{
+    DeleteParams, Deleted, PublishParams, PublishedMessage, ReadParams, TopicList, TopicPage,
+};
 use crate::{
     hub::{
         event::HubEvent, grant_params, handoff_params, params, schemas, topic_params,
@@ -16,9 +19,6 @@ use crate::{
         push::Delivery,
     },
     v03,
-};
-use a2a_hub_topics::{
-    DeleteParams, Deleted, PublishParams, PublishedMessage, ReadParams, TopicList, TopicPage,
 };
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Value, json};

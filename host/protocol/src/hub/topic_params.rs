@@ -1,5 +1,6 @@
-//! Parameters of the methods for topics, which the crate `a2a-hub-topics` defines.
+//! Parameters of the methods for topics, which [`topics`](crate::topics) defines.
 
+use crate::topics::{DeleteParams, MAX_READ, MAX_WAIT_MS, PublishParams, ReadParams};
 use crate::{
     model::{
         error::A2aError,
@@ -7,7 +8,6 @@ use crate::{
     },
     v03::params::read,
 };
-use a2a_hub_topics::{DeleteParams, MAX_READ, MAX_WAIT_MS, PublishParams, ReadParams};
 use serde_json::Value;
 
 /// Reads the parameters of `hub/topics/publish`.

@@ -21,8 +21,8 @@ mod triggers;
 mod upkeep;
 mod worktrees;
 
-pub use a2a_hub_boards::BoardRequest;
-pub use a2a_hub_topics::{TopicAnswer, TopicRequest};
+pub use crate::boards::BoardRequest;
+pub use crate::topics::{TopicAnswer, TopicRequest};
 pub use choice::AgentChoice;
 pub use component::ComponentSource;
 pub use conversation::{ContextInfo, ContextQuery};

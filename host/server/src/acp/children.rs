@@ -5,8 +5,8 @@ use a2a_hub_core::{
     access_control::{self, Principal},
     text::plain_text,
 };
+use a2a_hub_engine::observability::hub_events::Listener;
 use a2a_hub_engine::{Reply, ReplyStream};
-use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_protocol::{
     hub::event::{HubEventKind, StreamEnd},
     id::TaskId,

@@ -8,8 +8,8 @@ use super::{
     updates::{self, MESSAGE, SentTexts},
     wire::{Refusal, Wire},
 };
-use a2a_hub_conversations::handoff;
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::conversations::handoff;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

@@ -9,8 +9,9 @@
 //! updates      the events of a task, each as an update
 //! ```
 //!
-//! The crate `five-step` has the form of submissions and updates, and selects the agent of a skill.
+//! The module `model` has the form of submissions and updates, and selects the agent of a skill.
 
+pub(crate) mod model;
 mod refusals;
 mod schemas;
 mod submit;

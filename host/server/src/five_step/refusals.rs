@@ -1,6 +1,6 @@
 //! Agent lookup by path, and error responses.
 
-use a2a_hub_five_step as five_step;
+use crate::five_step::model as five_step;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::AgentId,

@@ -4,6 +4,10 @@ use super::{
     refusals::{named, refused},
     schemas::InputSchemas,
 };
+use crate::five_step::model::{
+    self as five_step, Submission,
+    skill_holder::{NoHolder, SkillCandidate, find_skill, holder},
+};
 use crate::http::{
     body::read_body,
     context::{hub_url, trace},
@@ -11,10 +15,6 @@ use crate::http::{
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
-use a2a_hub_five_step::{
-    self as five_step, Submission,
-    skill_holder::{NoHolder, SkillCandidate, find_skill, holder},
-};
 use a2a_hub_protocol::{
     card::AgentCard,
     error::A2aError,

@@ -6,13 +6,13 @@
 //! client received are skipped.
 
 use super::refusals::{named, refused};
+use crate::five_step::model::{EVENT, status::TaskSnapshot};
 use crate::http::{
     context::{hub_url, last_event},
     sse::{NamedEvent, event_stream, from_the_start, with_keep_alive},
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::{ClientContext, Reply, ReplyStream};
-use a2a_hub_five_step::{EVENT, status::TaskSnapshot};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{ArtifactUpdate, SequencedEvent, TaskEvent},

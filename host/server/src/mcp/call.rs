@@ -7,8 +7,8 @@ use super::{
     tools::{Answer, Ask},
 };
 use crate::http::context;
-use a2a_hub_conversations::handoff;
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::conversations::handoff;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},

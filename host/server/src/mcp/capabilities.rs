@@ -3,8 +3,8 @@
 //! Clients use all announced capabilities, and some drop the whole server if one list is refused,
 //! as Gemini CLI does for `resources/list`. An agent's program gets only tools.
 
+use crate::mcp::model::resources::list as list_resources;
 use a2a_hub_core::access_control::{Principal, needed};
-use a2a_hub_mcp::resources::list as list_resources;
 use a2a_hub_protocol::operation::Operation;
 use rmcp::model::{
     JsonObject, PromptsCapability, ResourcesCapability, ServerCapabilities, TASKS_EXTENSION_ID,

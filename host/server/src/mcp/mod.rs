@@ -12,8 +12,8 @@
 //! answers what the SDK would answer wrongly or not at all. The session converts messages to
 //! operations and back. The conversions are pure: `capabilities` (offered to a caller), `tools`
 //! (descriptions and arguments), `result` and `structured` (of a call), `question` (a task's
-//! question as a form), `tasks` (as two revisions have them) and `progress`. The crate
-//! `a2a-hub-mcp` has those of resources, prompts, and tools of skills.
+//! question as a form), `tasks` (as two revisions have them) and `progress`. The module
+//! `model` has those of resources, prompts, and tools of skills.
 
 mod accept;
 mod call;
@@ -22,6 +22,7 @@ mod failure;
 mod http;
 mod lines;
 mod message;
+mod model;
 mod question;
 mod result;
 mod session;
@@ -38,4 +39,4 @@ pub(super) use http::McpHttp;
 pub(super) use lines::serve;
 pub(super) use session::SessionOffer;
 
-use a2a_hub_mcp::{batch, progress, request_ids, subscriptions};
+use crate::mcp::model::{batch, progress, request_ids, subscriptions};

@@ -7,7 +7,7 @@ use super::{
     structured,
     tools::{ANSWER_TASK, CHECK_TASK},
 };
-use a2a_hub_mcp::resources::{artifact_uri, of_artifact, task_uri, text_file};
+use crate::mcp::model::resources::{artifact_uri, of_artifact, task_uri, text_file};
 use a2a_hub_protocol::{
     message::{Content, Message, Part},
     task::{Artifact, Task, TaskState},

@@ -13,17 +13,17 @@ use super::{
     tools::{self, Called, Miscalled},
     watch::HubWatch,
 };
-use a2a_hub_boards::board_tools;
+use crate::mcp::model::resources;
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_engine::Reply;
-use a2a_hub_mcp::resources;
+use a2a_hub_protocol::boards::board_tools;
+use a2a_hub_protocol::topics::topic_answer;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     operation::{AgentInfo, Answer, BoardRequest, ListedTask, Operation, TaskCursor, TopicRequest},
     v1::{read_token, write_token},
 };
 use a2a_hub_rpc::{begun_tasks::unexpected, dispatcher::Dispatcher};
-use a2a_hub_topics::topic_answer;
 use http::request::Parts;
 use parking_lot::Mutex;
 use rmcp::{

@@ -6,13 +6,13 @@ use super::{
     tools::{self, Ask, Miscalled},
 };
 use crate::five_step::InputSchemas;
-use a2a_hub_core::text::plain_text;
-use a2a_hub_engine::Reply;
-use a2a_hub_mcp::{
+use crate::mcp::model::{
     prompts::{self, AgentPrompt, matching},
     resources,
     skill_tools::{self, SkillTool},
 };
+use a2a_hub_core::text::plain_text;
+use a2a_hub_engine::Reply;
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     card::Violation,

@@ -3,7 +3,7 @@
 //! Several clients give a model the structured content in place of the blocks, so it has all text
 //! of the blocks. Images and other bytes are left out; the resource of their artifact has them.
 
-use a2a_hub_mcp::resources::{artifact_uri, task_uri};
+use crate::mcp::model::resources::{artifact_uri, task_uri};
 use a2a_hub_protocol::{
     message::Message,
     operation::AgentInfo,

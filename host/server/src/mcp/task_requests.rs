@@ -8,9 +8,9 @@ use super::{
     tasks::{self, RELATED, TaskForm, UNREAD},
     tools::{self, Called, Miscalled},
 };
+use crate::mcp::model::resources;
 use a2a_hub_core::text::plain_text;
 use a2a_hub_engine::Reply;
-use a2a_hub_mcp::resources;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,

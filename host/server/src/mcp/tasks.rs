@@ -8,9 +8,9 @@
 //! The SDK has the extension only. What it lacks of the core form is added to its JSON here.
 
 use super::{capabilities::offers_tasks, question, result, tools::ANSWER_TASK};
+use crate::mcp::model::skill_tools::SKILL;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{access_control::Principal, text::plain_text};
-use a2a_hub_mcp::skill_tools::SKILL;
 use a2a_hub_protocol::{
     id::AgentId,
     member,

@@ -2,14 +2,14 @@
 //! topics and blackboards. Agent ids contain no underscore, so the names cannot collide.
 
 use super::structured::{self, object};
-use a2a_hub_boards::{BoardRequest, BoardTool, board_call, board_tools};
+use crate::mcp::model::skill_tools;
 use a2a_hub_core::{access_control::Principal, text::plain_text};
-use a2a_hub_mcp::skill_tools;
+use a2a_hub_protocol::boards::{BoardRequest, BoardTool, board_call, board_tools};
+use a2a_hub_protocol::topics::{TopicTool, topic_call, topic_tools};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     operation::{AgentInfo, TopicRequest},
 };
-use a2a_hub_topics::{TopicTool, topic_call, topic_tools};
 use rmcp::model::{Icon, JsonObject, Tool, ToolAnnotations};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use super::subscriptions::Subscriptions;
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::observability::hub_events::Listener;
 use a2a_hub_engine::{Reply, ReplyStream};
-use a2a_hub_observability::hub_events::Listener;
 use a2a_hub_protocol::{
     hub::event::{HubEventKind, StreamEnd},
     id::TaskId,

@@ -6,7 +6,7 @@ use a2a_hub_core::scheduling::{
     shares::{Holder, ShareLimit},
 };
 use a2a_hub_protocol::id::TenantId;
-use a2a_hub_topics::{
+use a2a_hub_protocol::topics::{
     CursorName, TopicBody, TopicGap, TopicName, TopicPage, TopicPattern, TopicRules, TopicSource,
     TopicStart,
 };
@@ -70,7 +70,7 @@ fn texts(page: &TopicPage) -> Vec<String> {
         TopicBody::Text(text) => text.clone(),
         TopicBody::Data(data) => data.to_string(),
     };
-    let shown = |it: &a2a_hub_topics::TopicMessage| {
+    let shown = |it: &a2a_hub_protocol::topics::TopicMessage| {
         format!("{} {} {}", it.topic, it.sequence, text(&it.body))
     };
     page.messages.iter().map(shown).collect()

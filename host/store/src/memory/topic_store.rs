@@ -10,7 +10,7 @@ use crate::{
 };
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::id::TenantId;
-use a2a_hub_topics::{
+use a2a_hub_protocol::topics::{
     CursorInfo, CursorName, PublishedMessage, TopicGap, TopicInfo, TopicList, TopicMessage,
     TopicName, TopicPage, TopicRules, TopicStart,
 };

@@ -5,7 +5,7 @@ use a2a_hub_core::scheduling::{
     resources::SharedResource,
     shares::{Holder, UsedUnits},
 };
-use a2a_hub_topics::{CursorName, RetentionLimit, TopicMessage, TopicName, TopicRules};
+use a2a_hub_protocol::topics::{CursorName, RetentionLimit, TopicMessage, TopicName, TopicRules};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Topics and cursors of a tenant.

@@ -12,7 +12,7 @@ use a2a_hub_core::scheduling::{
     resources::SharedResource,
     shares::{Holder, UsedUnits},
 };
-use a2a_hub_topics::{
+use a2a_hub_protocol::topics::{
     CursorInfo, CursorName, PublishedMessage, RetentionLimit, TopicBody, TopicGap, TopicInfo,
     TopicList, TopicMessage, TopicName, TopicPage, TopicRules, TopicSource, TopicStart,
 };

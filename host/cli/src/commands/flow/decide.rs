@@ -1,6 +1,7 @@
 //! `decide`: several agents vote, bid, estimate or negotiate by a flow in the message.
 
 use super::{RUNNER, agents::require_agents};
+use crate::automation::decide::{Decide, DecisionRequest};
 use crate::{
     Exit, Global, block_on,
     commands::{
@@ -8,7 +9,6 @@ use crate::{
         start,
     },
 };
-use a2a_hub_automation_commands::decide::{Decide, DecisionRequest};
 use serde_json::json;
 
 /// Has the agents decide, and prints the decision.

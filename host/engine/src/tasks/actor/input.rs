@@ -2,17 +2,17 @@
 //! messages that the agent has yet to receive.
 
 use super::{ActorEvent, SignalPayload, TaskActor};
+use crate::conversations::{
+    generation,
+    refusals::{asks_now, question_not_open},
+};
 use crate::tasks::{
     command::{BoardChange, Input, RunInput},
     guest_port::{GuestRequest, MessageReader},
 };
-use a2a_hub_boards::next_change;
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::{
-    generation,
-    refusals::{asks_now, question_not_open},
-};
 use a2a_hub_core::task::{list_limits::ListFull, metadata, question, unattended};
+use a2a_hub_protocol::boards::next_change;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},

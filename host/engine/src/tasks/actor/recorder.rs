@@ -1,5 +1,6 @@
 //! A task and its log: events are applied to the task, stored, and only then published.
 
+use crate::observability::{hub_events::Events, metrics::Metrics, span_export::Spans};
 use a2a_hub_core::{
     access_control::Principal,
     task::{
@@ -8,7 +9,6 @@ use a2a_hub_core::{
         prices::Prices,
     },
 };
-use a2a_hub_observability::{hub_events::Events, metrics::Metrics, span_export::Spans};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     hub::event::HubEventKind,

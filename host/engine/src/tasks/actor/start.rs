@@ -7,6 +7,7 @@ use crate::tasks::{
     ports::{Handoff, RunKind},
     run_queue::Asking,
 };
+use crate::worktree_runs::{self as worktree_runs, PATCH, WorktreeOfRun};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,
@@ -20,7 +21,6 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::event::TaskEvent;
 use a2a_hub_runtime::{Ended, Failure, Limits, Run, RunAfter, StartAgent, Work};
-use a2a_hub_worktree_runs::{self as worktree_runs, PATCH, WorktreeOfRun};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use std::sync::{Arc, atomic::Ordering};

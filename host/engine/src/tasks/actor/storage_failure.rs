@@ -3,9 +3,9 @@
 //! waiting.
 
 use super::{TaskActor, abort_reason::AbortReason, recorder::Unstorable};
+use crate::conversations::refusals::not_waiting;
 use crate::tasks::command::ActorCommand;
 use a2a_hub_clock as clock;
-use a2a_hub_conversations::refusals::not_waiting;
 use a2a_hub_core::task::metadata;
 use a2a_hub_store::until_usable;
 use std::{sync::Arc, time::Duration};

@@ -8,7 +8,7 @@ use crate::{
         command::{ActorCommand, BoardChange},
     },
 };
-use a2a_hub_boards::{BoardContribution, answer_to, has_boards, has_open_board};
+use a2a_hub_protocol::boards::{BoardContribution, answer_to, has_boards, has_open_board};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,

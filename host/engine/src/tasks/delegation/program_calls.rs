@@ -70,7 +70,7 @@ impl Tasks {
         let task = self.get(id).await?.task;
         let question = Question::from_metadata(task.metadata.as_ref());
         let Some(question) = question.filter(|_| task.status.state.is_interrupted()) else {
-            return Err(a2a_hub_conversations::refusals::not_waiting(id, task.status.state).into());
+            return Err(crate::conversations::refusals::not_waiting(id, task.status.state).into());
         };
         if question.kind != QuestionKind::Input {
             let why = format!(

@@ -1,8 +1,8 @@
 //! Queries of tasks, as lists and pages.
 
+use crate::observability::log_span;
 use crate::tasks::Tasks;
 use a2a_hub_core::task::trace_context::Trace;
-use a2a_hub_observability::log_span;
 use a2a_hub_protocol::{
     budget::Budget,
     id::TaskId,

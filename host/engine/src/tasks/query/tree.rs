@@ -1,8 +1,8 @@
 //! Reads a tree of tasks from the logs. The tree is searched level by level, so that a truncated
 //! tree keeps the tasks near its root, and returned in depth-first order.
 
+use crate::conversations::task_tree::{FoundTask, in_order};
 use crate::{error::HubError, tasks::Tasks};
-use a2a_hub_conversations::task_tree::{FoundTask, in_order};
 use a2a_hub_protocol::operation::{TaskTree, TreeQuery, TreeTask};
 use a2a_hub_store::{Head, HeadFilter, StorageError};
 

@@ -1,7 +1,7 @@
 //! Client's input to an unfinished task, read again from the task's log.
 
+use crate::conversations::pending_messages::PendingMessages;
 use crate::tasks::command::{PendingInputs, RunInput};
-use a2a_hub_conversations::pending_messages::PendingMessages;
 use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
     client::ClientCapabilities,

@@ -4,6 +4,7 @@ use super::{
     client_input::{ClientInput, start},
     pending_questions::Answers,
 };
+use crate::observability::log_span;
 use crate::tasks::{
     Tasks,
     actor::replay,
@@ -27,7 +28,6 @@ use a2a_hub_core::{
         unattended::UnattendedRun,
     },
 };
-use a2a_hub_observability::log_span;
 use a2a_hub_protocol::{
     budget::Budget,
     error::A2aError,

@@ -2,7 +2,7 @@
 //! old one is not.
 
 use super::*;
-use a2a_hub_conversations::handoff;
+use crate::conversations::handoff;
 
 fn id(name: &str) -> AgentId {
     AgentId::parse(name).unwrap()
