@@ -22,13 +22,45 @@ const INCREMENTAL: &str = "incremental=";
 /// environment variables).
 const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
 
-/// Environment that has clippy compile the workspace's crates, so that the tested build lints them.
-/// `cargo clippy` would compile each dependency a second time.
-pub(crate) const LINTED: [(&str, &str); 2] = [
-    (WRAPPER, CLIPPY),
-    // As `cargo clippy -- -D warnings` passes it.
-    ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"),
-];
+/// Arguments of clippy, as `cargo clippy -- -D warnings` passes them.
+const CLIPPY_ARGUMENTS: (&str, &str) =
+    ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+
+/// Variable for the wrapper that names the [`Checks`].
+const CHECKS: &str = "LINT_ONCE_CHECKS";
+
+/// Checks of a build that compiles the workspace's crates. `cargo clippy` and `cargo doc` would
+/// compile each dependency a second time; a build with other checks reuses what this one compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// None: for users, whose compiler may warn about more.
+    None,
+    /// Lints. Warnings are errors.
+    Lints,
+    /// Lints, and the links of the documentation. Warnings are errors.
+    LintsAndDocs,
+}
+
+impl Checks {
+    /// Checks of the tests: a CI also checks the documentation.
+    pub(crate) fn of_tests() -> Self {
+        if env::var_os("A2A_HUB_CI").is_some() { Self::LintsAndDocs } else { Self::Lints }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Lints => "lints",
+            Self::LintsAndDocs => "lints-and-docs",
+        }
+    }
+
+    fn from_environment() -> Self {
+        let name = env::var(CHECKS).unwrap_or_default();
+        let known = [Self::Lints, Self::LintsAndDocs];
+        known.into_iter().find(|checks| checks.name() == name).unwrap_or(Self::None)
+    }
+}
 
 /// Name under which cargo calls this program in place of rustc.
 const NAME: &str = "lint-once";
@@ -36,8 +68,9 @@ const NAME: &str = "lint-once";
 /// Makes `cargo` lint each file once: as a part of its crate's tests, not again for dependent
 /// crates, and not again until the file changes. A crate whose files passed clippy is compiled with
 /// rustc's lints only if a dependency changed. Cargo calls a copy of this program in `folder`,
-/// since the build may replace the program itself.
-pub(crate) fn once(cargo: &mut Command, folder: &Path) -> Result<()> {
+/// since the build may replace the program itself. All builds in one target directory name the same
+/// folder: cargo compiles the crates again for another one.
+pub(crate) fn once(cargo: &mut Command, folder: &Path, checks: Checks) -> Result<()> {
     let (copy, unfinished) = (folder.join(NAME), folder.join(format!("{NAME}.{}", process::id())));
     let put = || {
         fs::create_dir_all(folder)?;
@@ -46,7 +79,8 @@ pub(crate) fn once(cargo: &mut Command, folder: &Path) -> Result<()> {
         fs::rename(&unfinished, &copy)
     };
     put().with_context(|| format!("cannot write {}", copy.display()))?;
-    cargo.envs(LINTED).env(WRAPPER, copy);
+    let (name, value) = CLIPPY_ARGUMENTS;
+    cargo.env(name, value).env(WRAPPER, copy).env(CHECKS, checks.name());
     Ok(())
 }
 
@@ -60,11 +94,20 @@ pub(crate) fn as_rustc_wrapper() -> Option<Result<ExitCode>> {
 }
 
 fn compile(rustc: OsString, arguments: Vec<OsString>) -> Result<ExitCode> {
+    let checks = Checks::from_environment();
     let Some(found) = Linted::from_arguments(&arguments) else {
-        return end(Command::new(rustc).args(arguments));
+        if checks == Checks::None {
+            return end(Command::new(rustc).args(arguments));
+        }
+        let documented = (checks == Checks::LintsAndDocs).then(|| rustdoc(&arguments)).flatten();
+        let compiled = end(Command::new(rustc).args(strict(arguments, "strict")))?;
+        return match documented {
+            Some(mut rustdoc) if compiled == ExitCode::SUCCESS => end(&mut rustdoc),
+            _ => Ok(compiled),
+        };
     };
     if found.still_holds() {
-        return end(Command::new(rustc).args(without_clippy(arguments)));
+        return end(Command::new(rustc).args(strict(arguments, "plain")));
     }
     let begun = found.begin()?;
     let ended = end(Command::new(CLIPPY).arg(rustc).args(&arguments))?;
@@ -81,12 +124,39 @@ fn end(compiler: &mut Command) -> Result<ExitCode> {
 
 /// Arguments for rustc without clippy. Warnings of rustc are errors, as with clippy. The
 /// incremental directory is separate, since rustc discards it whenever its lints differ.
-fn without_clippy(arguments: Vec<OsString>) -> Vec<OsString> {
+fn strict(arguments: Vec<OsString>, incremental: &str) -> Vec<OsString> {
     let apart = |argument: OsString| match argument.to_str() {
-        Some(text) if text.starts_with(INCREMENTAL) => OsString::from(format!("{text}-plain")),
+        Some(text) if text.starts_with(INCREMENTAL) => format!("{text}-{incremental}").into(),
         _ => argument,
     };
     arguments.into_iter().map(apart).chain(["-Dwarnings".into()]).collect()
+}
+
+/// rustdoc for a library or program that is compiled with these arguments, as `cargo doc` calls it.
+/// None for a build script, and if cargo only asks about the compiler.
+fn rustdoc(arguments: &[OsString]) -> Option<Command> {
+    let (mut kept, mut out) = (Vec::new(), None);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_str()?;
+        match text {
+            "--out-dir" => out = rest.next(),
+            // Options of code generation.
+            "-C" => {
+                rest.next();
+            }
+            "build_script_build" | "--print" => return None,
+            _ if text.starts_with("--emit=") => {}
+            _ => kept.push(argument),
+        }
+    }
+    let docs = Path::new(out?).ancestors().nth(2)?.join("doc");
+    let mut rustdoc = Command::new(env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()));
+    if kept.iter().any(|argument| *argument == "bin") {
+        rustdoc.arg("--document-private-items");
+    }
+    rustdoc.args(kept).arg("--out-dir").arg(docs).arg("-Dwarnings");
+    Some(rustdoc)
 }
 
 /// Record that a crate passed clippy: a file beside rustc's dependency file with the arguments,
@@ -185,6 +255,19 @@ mod tests {
     }
 
     #[test]
+    fn crate_is_documented_with_its_arguments() -> Result<()> {
+        let compiled = "--crate-name hub --edition=2024 src/main.rs --error-format=json --crate-type bin --emit=dep-info,link -C metadata=1f --cfg a --out-dir target/debug/deps -L dependency=deps --extern b=deps/libb.rlib";
+        let rustdoc = rustdoc(&arguments(compiled)).context("it is documented")?;
+        let passed: Vec<_> = rustdoc.get_args().map(|it| it.to_string_lossy()).collect();
+        let expected = "--document-private-items --crate-name hub --edition=2024 src/main.rs --error-format=json --crate-type bin --cfg a -L dependency=deps --extern b=deps/libb.rlib --out-dir target/doc -Dwarnings";
+        assert_eq!(passed.join(" "), expected);
+        for other in ["-vV", "--crate-name build_script_build build.rs --out-dir build/a"] {
+            assert!(super::rustdoc(&arguments(other)).is_none(), "{other}");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn changed_file_or_arguments_lint_again() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let at = |name: &str| folder.path().join(name);
@@ -220,7 +303,8 @@ mod tests {
 
     #[test]
     fn plain_rustc_denies_warnings_incrementally_apart() {
-        let plain = without_clippy(arguments("--test -C incremental=lints/incremental src/lib.rs"));
+        let test = arguments("--test -C incremental=lints/incremental src/lib.rs");
+        let plain = strict(test, "plain");
         let expected = "--test -C incremental=lints/incremental-plain src/lib.rs -Dwarnings";
         assert_eq!(plain, arguments(expected));
     }

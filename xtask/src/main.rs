@@ -26,7 +26,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser;
 
-use crate::lint::LINTED;
+use crate::lint::Checks;
 use crate::shell::{BackgroundProgram, announce, cargo, output, run, succeeds, target_dir};
 
 /// Question that `up` sends, so that a newcomer sees an answer.
@@ -166,14 +166,17 @@ fn dispatch(cli: Cli) -> Result<()> {
 
 /// Goes from a fresh clone to a streamed answer.
 fn up(root: &Path) -> Result<()> {
-    // Given as a share of the first build, whose time depends on the machine: six or seven minutes
-    // with two cores.
+    // Given as a share of the first build, whose time depends on the machine: thirteen minutes with
+    // two cores.
     announce(
         "1 of 3, a sixth of the first build: the agents, and the standard library for WebAssembly",
     );
     guests::build(root, guests::Which::Agents)?;
     announce("2 of 3, the rest of it: the hub, and the compiler of WebAssembly that it stands on");
-    run(cargo(root).args(BUILD).args(["--bin", "a2a-hub"]))?;
+    let mut build = cargo(root);
+    build.args(BUILD).args(["--bin", "a2a-hub"]);
+    lint::once(&mut build, &lints(root), Checks::None)?;
+    run(&mut build)?;
     announce("3 of 3, seconds: the hub compiles its agents once, and answers");
     let hub = target_dir(root).join("debug/a2a-hub");
     let a2a_hub = || {
@@ -209,7 +212,10 @@ fn test(root: &Path) -> Result<()> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
     let missing = needs::missing(root);
     // nextest does not run examples in doc comments.
-    run(cargo(root).args(["test", "--locked", "--workspace", "--doc", "--quiet"]).envs(LINTED))?;
+    let mut examples = cargo(root);
+    examples.args(["test", "--locked", "--workspace", "--doc", "--quiet"]);
+    lint::once(&mut examples, &lints(root), Checks::of_tests())?;
+    run(&mut examples)?;
     nextest(root, &["-E", &needs::runnable(&missing)])?;
     tell_missing(root, &missing)
 }
@@ -224,8 +230,10 @@ fn test_some(root: &Path, filter: &[String]) -> Result<()> {
 fn prove(root: &Path, proof: proofs::Proof) -> Result<()> {
     guests::build(root, guests::Which::All)?;
     let (variable, value) = proof.length();
-    let run_one = ["nextest", "run", "--locked", "--workspace", "--no-capture", proof.test()];
-    run(cargo(root).args(run_one).envs(LINTED).env(variable, value))
+    let mut run_one = cargo(root);
+    run_one.args(["nextest", "run", "--locked", "--workspace", "--no-capture", proof.test()]);
+    lint::once(&mut run_one, &lints(root), Checks::Lints)?;
+    run(run_one.env(variable, value))
 }
 
 /// Runs the checks for each commit, in seconds.
@@ -233,11 +241,11 @@ fn check(root: &Path) -> Result<()> {
     let formatted = BackgroundProgram::start(cargo(root).args(["fmt", "--all", "--check"]))?;
     // In parallel, since each is mostly limited by a chain of dependent crates. The lints have a
     // separate folder, since cargo allows one build at a time in each.
-    let lints = target_dir(root).join("lints");
+    let lints = lints(root);
     let mut linted = cargo(root);
     linted.args(["check", "--locked", "--workspace", "--lib", "--tests", "--examples", "--quiet"]);
     linted.arg("--target-dir").arg(&lints);
-    lint::once(&mut linted, &lints)?;
+    lint::once(&mut linted, &lints, Checks::Lints)?;
     let linted = BackgroundProgram::start(&mut linted)?;
     let fast = FAST.iter().flat_map(|name| ["--package", name]);
     // One process per crate, unlike nextest: starting a process takes longer than these tests.
@@ -247,16 +255,26 @@ fn check(root: &Path) -> Result<()> {
 }
 
 fn nextest(root: &Path, arguments: &[&str]) -> Result<()> {
-    let run_all = ["nextest", "run", "--locked", "--workspace"];
-    run(cargo(root).args(run_all).args(arguments).envs(LINTED))
+    let mut run_all = cargo(root);
+    run_all.args(["nextest", "run", "--locked", "--workspace"]).args(arguments);
+    lint::once(&mut run_all, &lints(root), Checks::of_tests())?;
+    run(&mut run_all)
         .context("nextest runs the tests; `cargo install --locked cargo-nextest` brings it")
+}
+
+/// Folder of the program that cargo calls in place of rustc, and target directory of `check`.
+fn lints(root: &Path) -> PathBuf {
+    target_dir(root).join("lints")
 }
 
 /// Counts and names the tests that were not run.
 fn tell_missing(root: &Path, missing: &[&needs::Need]) -> Result<()> {
     for need in missing {
         let list = ["nextest", "list", "--locked", "--workspace", "--message-format", "oneline"];
-        let listed = output(cargo(root).args(list).args(["-E", need.tests]).envs(LINTED))?;
+        let mut list_tests = cargo(root);
+        list_tests.args(list).args(["-E", need.tests]);
+        lint::once(&mut list_tests, &lints(root), Checks::of_tests())?;
+        let listed = output(&mut list_tests)?;
         let (tests, needs, brought_by) = (listed.lines().count(), need.name, need.brought_by);
         announce(&format!("not run: {tests} tests that need {needs}; `{brought_by}` brings it"));
     }

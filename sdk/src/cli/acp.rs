@@ -69,7 +69,7 @@ const REPLAY_LIMIT: Duration = Duration::from_secs(10);
 pub struct Acp<S> {
     job: Job,
     directory: String,
-    step: AwaitedReply,
+    step: Awaited,
     /// Id of our latest request.
     id: u64,
     /// Modes and models that the program offered for its session.
@@ -117,7 +117,7 @@ pub struct Acp<S> {
 
 /// Answer, or silence, that the driver waits for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum AwaitedReply {
+enum Awaited {
     Initialize,
     Authenticate,
     Load,
@@ -134,7 +134,7 @@ enum AwaitedReply {
     Over,
 }
 
-impl AwaitedReply {
+impl Awaited {
     /// True if one of our requests waits for its answer.
     fn awaits_answer(self) -> bool {
         !matches!(self, Self::Replay | Self::Late | Self::Over)
@@ -189,7 +189,7 @@ impl<S: Speaker> Acp<S> {
             session: job.session.clone().unwrap_or_default(),
             job,
             directory: directory.into(),
-            step: AwaitedReply::Initialize,
+            step: Awaited::Initialize,
             id: 0,
             offer: Value::Null,
             takes_images: false,
@@ -218,26 +218,26 @@ impl<S: Speaker> Acp<S> {
         }
     }
 
-    fn request(&mut self, step: AwaitedReply, method: &str, params: &Value) -> Vec<Action> {
+    fn request(&mut self, step: Awaited, method: &str, params: &Value) -> Vec<Action> {
         self.step = step;
         self.id += 1;
         vec![send(&json!({ "id": self.id, "method": method, "params": params }))]
     }
 
     fn end(&mut self, end: End) -> Vec<Action> {
-        self.step = AwaitedReply::Over;
+        self.step = Awaited::Over;
         vec![Action::End(end)]
     }
 
     fn answered(&mut self, result: &Value) -> Vec<Action> {
         match self.step {
-            AwaitedReply::Initialize => self.greeted(result),
-            AwaitedReply::Authenticate => self.open(),
-            AwaitedReply::Load => {
+            Awaited::Initialize => self.greeted(result),
+            Awaited::Authenticate => self.open(),
+            Awaited::Load => {
                 self.is_loaded = true;
                 self.opened(result)
             }
-            AwaitedReply::New => match foreign::text(&result["sessionId"]) {
+            Awaited::New => match foreign::text(&result["sessionId"]) {
                 Some(id) => {
                     self.session = Session::new(&*id);
                     self.opened(result)
@@ -246,32 +246,32 @@ impl<S: Speaker> Acp<S> {
                     self.end(End::failed(FailureReason::BrokenStream, "the new session has no id"))
                 }
             },
-            AwaitedReply::Mode => {
+            Awaited::Mode => {
                 self.mode.changed_to(self.wanted.as_deref());
                 self.choose_model()
             }
-            AwaitedReply::Model => self.choose_effort(),
-            AwaitedReply::Effort => self.first_prompt(),
-            AwaitedReply::Again => {
+            Awaited::Model => self.choose_effort(),
+            Awaited::Effort => self.first_prompt(),
+            Awaited::Again => {
                 self.mode.changed_to(self.wanted.as_deref());
                 self.prompt()
             }
-            AwaitedReply::Prompt => self.prompt_answered(result),
-            AwaitedReply::Replay | AwaitedReply::Late | AwaitedReply::Over => Vec::new(),
+            Awaited::Prompt => self.prompt_answered(result),
+            Awaited::Replay | Awaited::Late | Awaited::Over => Vec::new(),
         }
     }
 
     fn refused(&mut self, error: &Value) -> Vec<Action> {
         let refusal = Refusal::new(error);
         let end = match (self.step, self.speaker.end(&refusal)) {
-            (AwaitedReply::New | AwaitedReply::Load, End::LoginNeeded(text)) => {
+            (Awaited::New | Awaited::Load, End::LoginNeeded(text)) => {
                 return self.authenticate().unwrap_or_else(|| self.end(End::LoginNeeded(text)));
             }
             (_, End::LoginNeeded(text)) => End::LoginNeeded(text),
             // The login that the operator chose did not work.
-            (AwaitedReply::Authenticate, _) => self.speaker.login_failed(&refusal),
-            (AwaitedReply::Load | AwaitedReply::Again, _) => End::SessionLost,
-            (AwaitedReply::Prompt, _)
+            (Awaited::Authenticate, _) => self.speaker.login_failed(&refusal),
+            (Awaited::Load | Awaited::Again, _) => End::SessionLost,
+            (Awaited::Prompt, _)
                 if self.is_reused
                     && matches!(refusal.code, INVALID_PARAMS | RESOURCE_NOT_FOUND) =>
             {
@@ -311,7 +311,7 @@ impl<S: Speaker> Acp<S> {
         let method = self.speaker.login_method().filter(|_| !self.is_authenticated)?;
         let params = json!({ "methodId": method });
         self.is_authenticated = true;
-        Some(self.request(AwaitedReply::Authenticate, "authenticate", &params))
+        Some(self.request(Awaited::Authenticate, "authenticate", &params))
     }
 
     fn open(&mut self) -> Vec<Action> {
@@ -326,10 +326,10 @@ impl<S: Speaker> Acp<S> {
             .into_iter()
             .collect();
         actions.extend(if self.session.id.is_empty() {
-            self.request(AwaitedReply::New, "session/new", &params)
+            self.request(Awaited::New, "session/new", &params)
         } else {
             params["sessionId"] = self.session.id.as_str().into();
-            self.request(AwaitedReply::Load, "session/load", &params)
+            self.request(Awaited::Load, "session/load", &params)
         });
         actions
     }
@@ -346,7 +346,7 @@ impl<S: Speaker> Acp<S> {
     fn opened(&mut self, result: &Value) -> Vec<Action> {
         self.offer = result.clone();
         let mut actions = Vec::new();
-        if self.loads && self.step == AwaitedReply::New {
+        if self.loads && self.step == Awaited::New {
             actions.push(Action::Remember(self.session.clone()));
         }
         actions.extend(self.choose_mode());
@@ -368,14 +368,14 @@ impl<S: Speaker> Acp<S> {
             return self.end(End::failed(FailureReason::AgentError, text));
         }
         let (method, params) = self.mode.request(&self.session.id, wanted);
-        self.request(AwaitedReply::Mode, method, &params)
+        self.request(Awaited::Mode, method, &params)
     }
 
     /// Sends the prompt of a session's first turn: the program has started all servers of the
     /// session.
     fn first_prompt(&mut self) -> Vec<Action> {
         if std::mem::take(&mut self.is_loaded) {
-            self.step = AwaitedReply::Replay;
+            self.step = Awaited::Replay;
             let (silence, limit) = (REPLAY_SILENCE, REPLAY_LIMIT);
             return vec![Action::AwaitQuiet { silence, limit }];
         }
@@ -399,7 +399,7 @@ impl<S: Speaker> Acp<S> {
             }));
         }
         let params = json!({ "sessionId": self.session.id, "prompt": blocks });
-        let prompt = self.request(AwaitedReply::Prompt, "session/prompt", &params);
+        let prompt = self.request(Awaited::Prompt, "session/prompt", &params);
         notice.into_iter().chain(prompt).collect()
     }
 
@@ -432,7 +432,7 @@ impl<S: Speaker> Acp<S> {
 
 impl<S: Speaker> Driver for Acp<S> {
     fn greet(&mut self) -> Vec<Action> {
-        self.request(AwaitedReply::Initialize, "initialize", &hello(S::NAMES_TERMINAL_LOGINS))
+        self.request(Awaited::Initialize, "initialize", &hello(S::NAMES_TERMINAL_LOGINS))
     }
 
     fn begin(&mut self) -> Vec<Action> {
@@ -456,7 +456,7 @@ impl<S: Speaker> Driver for Acp<S> {
             return Some(self.prompt());
         }
         let (method, params) = self.mode.request(&self.session.id, &wanted);
-        Some(self.request(AwaitedReply::Again, method, &params))
+        Some(self.request(Awaited::Again, method, &params))
     }
 
     /// A program without a mode is not reused: no request would find out whether it still answers.
@@ -486,12 +486,10 @@ impl<S: Speaker> Driver for Acp<S> {
             None if !message["method"].is_null() && !id.is_null() => {
                 vec![refuse(id, -32600, "the method of the request is not a string")]
             }
-            Some(_) if self.step == AwaitedReply::Over => Vec::new(),
+            Some(_) if self.step == Awaited::Over => Vec::new(),
             Some(method) if !id.is_null() => self.asks(id, method, params),
             Some("session/update") if self.mode.update(&params["update"]) => Vec::new(),
-            Some("session/update")
-                if matches!(self.step, AwaitedReply::Prompt | AwaitedReply::Late) =>
-            {
+            Some("session/update") if matches!(self.step, Awaited::Prompt | Awaited::Late) => {
                 self.update(&params["update"])
             }
             Some("$/cancel_request") => {
@@ -524,21 +522,21 @@ impl<S: Speaker> Driver for Acp<S> {
 
     fn quiet(&mut self) -> Vec<Action> {
         match self.step {
-            AwaitedReply::Replay => self.first_prompt(),
-            AwaitedReply::Late => {
+            Awaited::Replay => self.first_prompt(),
+            Awaited::Late => {
                 let result = self.result.take();
                 self.finish(&result)
             }
-            AwaitedReply::Initialize
-            | AwaitedReply::Authenticate
-            | AwaitedReply::Load
-            | AwaitedReply::New
-            | AwaitedReply::Mode
-            | AwaitedReply::Model
-            | AwaitedReply::Effort
-            | AwaitedReply::Again
-            | AwaitedReply::Prompt
-            | AwaitedReply::Over => Vec::new(),
+            Awaited::Initialize
+            | Awaited::Authenticate
+            | Awaited::Load
+            | Awaited::New
+            | Awaited::Mode
+            | Awaited::Model
+            | Awaited::Effort
+            | Awaited::Again
+            | Awaited::Prompt
+            | Awaited::Over => Vec::new(),
         }
     }
 
@@ -578,7 +576,7 @@ impl<S: Speaker> Acp<S> {
         let mut actions = skipped(line, fault);
         let id = fault.members.get("id").unwrap_or(&Value::Null);
         let is_request = fault.members.contains_key("method");
-        if is_request && !id.is_null() && self.step != AwaitedReply::Over {
+        if is_request && !id.is_null() && self.step != Awaited::Over {
             actions.push(refuse(id, -32700, &format!("the line is not JSON: {fault}")));
         } else if !is_request && self.is_our_id(id) && self.step.awaits_answer() {
             let text = format!("the answer of {} is not JSON: {fault}", self.name());

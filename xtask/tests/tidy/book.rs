@@ -8,8 +8,15 @@ use std::{
 };
 
 /// Pages outside of the book that link to it.
-const BESIDE: [&str; 5] =
-    ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md", "templates/README.md"];
+const BESIDE: [&str; 7] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "GOVERNANCE.md",
+    "examples/README.md",
+    "templates/README.md",
+];
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 

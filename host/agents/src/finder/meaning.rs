@@ -379,7 +379,7 @@ mod tests {
         let meaning = Meaning::default();
         let refused = meaning.similar(&missing, &secrets, &texts(&["a"]), "a").await.unwrap_err();
         assert!(
-            refused.starts_with("the secret `NO_KEY` cannot be used: it is not there"),
+            refused.starts_with("the secret `NO_KEY` cannot be used: it has no value"),
             "{refused}"
         );
     }

@@ -8,7 +8,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    id::{AgentId, TaskId},
+    id::AgentId,
     interface::Version,
     message::Message,
     operation::{Answer, Operation, SendMessage, TaskPageQuery},
@@ -25,7 +25,7 @@ impl Hub {
         client_context: &ClientContext,
         operation: Operation,
     ) -> Result<Reply, HubError> {
-        if let (Some(agent), Some(task)) = (&client_context.agent, task_of(&operation))
+        if let (Some(agent), Some(task)) = (&client_context.agent, operation.task())
             && !self.is_at(agent, &self.tasks.whose(task).await?.0)
         {
             return Err(A2aError::no_task(task).into());
@@ -97,7 +97,7 @@ impl Hub {
             return Vec::new();
         }
         let named = client_context.agent.as_ref().or_else(|| named_agent(operation));
-        let agent = match (task_of(operation), named) {
+        let agent = match (operation.task(), named) {
             (Some(task), _) => self.tasks.whose(task).await.ok().map(|(agent, _)| agent),
             (None, named) => named.cloned().or_else(|| self.default_agent()),
         };
@@ -197,27 +197,6 @@ fn named_agent(operation: &Operation) -> Option<&AgentId> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others are no messages")]
     match operation {
         Operation::SendMessage(send) | Operation::StreamMessage(send) => send.agent.as_ref(),
-        _ => None,
-    }
-}
-
-/// Task that an operation refers to.
-pub(super) fn task_of(operation: &Operation) -> Option<&TaskId> {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are about no one task")]
-    match operation {
-        Operation::SendMessage(send) | Operation::StreamMessage(send) => {
-            send.message.task_id.as_ref()
-        }
-        Operation::GetTask { id, .. }
-        | Operation::CancelTask { id }
-        | Operation::Resubscribe { id, .. } => Some(id),
-        Operation::GetTree(query) => Some(&query.id),
-        Operation::HandOver(request) => Some(&request.task),
-        Operation::SetPushConfig { task, .. }
-        | Operation::GetPushConfig { task, .. }
-        | Operation::ListPushConfigs { task }
-        | Operation::DeletePushConfig { task, .. }
-        | Operation::RetryDeliveries { task } => Some(task),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Access of an agent's programs to the hub: a program may do what its agent may, on behalf of the
 //! task that it was started for.
 
-use super::{Caller, Hub, a2a::task_of};
+use super::{Caller, Hub};
 use crate::conversations::repeats::Claim;
 use crate::{error::HubError, tasks::Subscription};
 use a2a_hub_agents::{Agent, is_idle_owner};
@@ -24,7 +24,7 @@ impl Hub {
         operation: &Operation,
     ) -> Result<(), HubError> {
         let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
-        if let Some(id) = task_of(operation) {
+        if let Some(id) = operation.task() {
             let only_looks = matches!(
                 operation,
                 Operation::GetTask { .. } | Operation::Resubscribe { .. } | Operation::GetTree(_)

@@ -1,6 +1,6 @@
 //! Tenant isolation: determines an operation's tenant, and hides what belongs to others.
 
-use super::{Caller, Hub, a2a::task_of};
+use super::{Caller, Hub};
 use crate::error::HubError;
 use a2a_hub_core::{access_control::Principal, discovery::did_you_mean};
 use a2a_hub_protocol::{
@@ -38,7 +38,7 @@ impl Hub {
         };
         let tenant = self.require_tenant(&caller, &of_task)?;
         operation.restrict_to_tenant(&tenant);
-        if let Some(task) = task_of(operation)
+        if let Some(task) = operation.task()
             && self.tenant_of(task).await? != tenant
         {
             return Err(A2aError::no_task(task).into());

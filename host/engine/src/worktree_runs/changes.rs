@@ -1,6 +1,6 @@
 //! Changes of a run in a worktree: they become the artifact `patch` before the run ends.
 
-use crate::worktree_runs::{PATCH, WorktreeOfRun};
+use super::worktree_of_run::{PATCH, WorktreeOfRun};
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
     hub::event::HubEventKind,

@@ -10,43 +10,16 @@ mod changes;
 mod repository_configs;
 mod rules;
 mod setup;
+mod worktree_of_run;
 
 pub use changes::conflict_with;
 pub use repository_configs::decide_by_trust;
 pub use rules::rules_of;
+pub use worktree_of_run::{PATCH, PublishEvent, WorktreeOfRun};
 
-use a2a_hub_protocol::{
-    hub::event::HubEventKind,
-    id::{ContextId, TaskId},
-};
-use a2a_hub_runtime::{Run, StartAgent, port::tasks::TaskPort};
-use a2a_hub_worktrees::Worktrees;
+use a2a_hub_runtime::{Run, StartAgent};
 use changes::RunInWorktree;
 use setup::run_after_setup;
-use std::sync::Arc;
-
-/// Id of the artifact with the changes. Only the hub writes it.
-pub const PATCH: &str = "patch";
-
-/// Publishes an event of the hub.
-pub type PublishEvent = Arc<dyn Fn(HubEventKind) + Send + Sync>;
-
-/// Worktree of a run.
-#[derive(Clone)]
-pub struct WorktreeOfRun {
-    /// The worktrees of the hub.
-    pub worktrees: Worktrees,
-    /// Task whose worktree it is.
-    pub task: TaskId,
-    /// Conversation of the task.
-    pub context: ContextId,
-    /// Port of the task, for progress and changes.
-    pub port: Arc<dyn TaskPort>,
-    /// True if an earlier run of the task reported changes.
-    pub has_patch: bool,
-    /// Receives the conflicts with other worktrees.
-    pub publish: PublishEvent,
-}
 
 /// Starts an agent in a worktree, once that is set up.
 pub fn start(worktree: WorktreeOfRun, agent: StartAgent) -> Box<dyn Run> {

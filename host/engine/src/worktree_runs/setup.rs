@@ -1,6 +1,6 @@
 //! Setup of worktrees: the operator's programs run before the agent begins.
 
-use crate::worktree_runs::WorktreeOfRun;
+use super::worktree_of_run::WorktreeOfRun;
 use a2a_hub_protocol::{
     message::{Message, Role},
     task::TaskState,

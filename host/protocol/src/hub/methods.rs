@@ -604,6 +604,9 @@ mod tests {
             let example = serde_json::from_str(method.example).unwrap();
             let operation = operation(method.name, example).unwrap();
             assert_eq!(operation.streams(), method.streams, "{}", method.name);
+            // A request about a task is refused to other tenants.
+            let names_task = method.example.contains("task-456");
+            assert_eq!(operation.task().is_some(), names_task, "{}", method.name);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Acp, AwaitedReply, Speaker};
+use super::{Acp, Awaited, Speaker};
 use crate::cli::{Action, Check, Driver, End, describe_exit};
 use crate::{Child, Command, Context, Failure, foreign};
 
@@ -23,7 +23,7 @@ pub fn check<S: Speaker>(
     loop {
         for action in actions {
             match action {
-                Action::Send(line) if driver.step != AwaitedReply::Prompt => {
+                Action::Send(line) if driver.step != Awaited::Prompt => {
                     child.write_line(&line)?;
                 }
                 Action::End(End::LoginNeeded(why)) => return done(&child, version, Some(why)),
@@ -55,7 +55,7 @@ pub fn check<S: Speaker>(
                 exit.stderr
             )));
         };
-        if driver.step == AwaitedReply::Initialize {
+        if driver.step == Awaited::Initialize {
             let hello = foreign::read(&line).unwrap_or_default();
             let reported = hello["result"]["agentInfo"]["version"].as_str().unwrap_or_default();
             version = reported.to_owned();

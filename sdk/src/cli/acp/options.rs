@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Acp, AwaitedReply, Speaker};
+use super::{Acp, Awaited, Speaker};
 use crate::cli::{Action, End, FailureReason};
 
 /// Categories of the option for the reasoning effort: the protocol's word, and Vibe's.
@@ -16,10 +16,10 @@ impl<S: Speaker> Acp<S> {
             return self.started_with(&model);
         }
         if let Some(params) = self.option(&["model"], &model) {
-            return self.request(AwaitedReply::Model, "session/set_config_option", &params);
+            return self.request(Awaited::Model, "session/set_config_option", &params);
         }
         let params = json!({ "sessionId": self.session.id, "modelId": model });
-        self.request(AwaitedReply::Model, "session/set_model", &params)
+        self.request(Awaited::Model, "session/set_model", &params)
     }
 
     /// Continues if the program was started with that model. A program that does not know the model
@@ -42,7 +42,7 @@ impl<S: Speaker> Acp<S> {
     pub(super) fn choose_effort(&mut self) -> Vec<Action> {
         let Some(effort) = &self.job.choices.effort else { return self.first_prompt() };
         if let Some(params) = self.option(&EFFORT, effort) {
-            return self.request(AwaitedReply::Effort, "session/set_config_option", &params);
+            return self.request(Awaited::Effort, "session/set_config_option", &params);
         }
         let text = format!("{} lets nobody choose an effort: `{effort}` is left out", self.name());
         let mut actions = vec![Action::Say(text)];

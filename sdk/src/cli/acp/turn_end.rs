@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Acp, AwaitedReply, Speaker, send};
+use super::{Acp, Awaited, Speaker, send};
 use crate::cli::{Action, End, FailureReason};
 
 /// Silence after the answer to the prompt until the turn ends. The protocol demands all updates
@@ -25,7 +25,7 @@ impl<S: Speaker> Acp<S> {
             return self.finish(result);
         }
         self.result = result.clone();
-        self.step = AwaitedReply::Late;
+        self.step = Awaited::Late;
         let silence = if self.answer.is_empty() { LATE_SILENCE_WITHOUT_TEXT } else { LATE_SILENCE };
         vec![Action::AwaitQuiet { silence, limit: LATE_LIMIT }]
     }
@@ -68,7 +68,7 @@ impl<S: Speaker> Acp<S> {
     /// Cancels the prompt and the questions about it. Without an open prompt nothing is sent: some
     /// programs would apply it to the next prompt.
     pub(super) fn cancel_prompt(&mut self) -> Vec<Action> {
-        if self.step != AwaitedReply::Prompt {
+        if self.step != Awaited::Prompt {
             return Vec::new();
         }
         self.is_interrupted = true;

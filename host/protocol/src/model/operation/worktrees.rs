@@ -51,6 +51,18 @@ pub enum WorktreeRequest {
     },
 }
 
+impl WorktreeRequest {
+    /// Task with the worktree that the request is about; `None` if it is about several.
+    pub fn task(&self) -> Option<&TaskId> {
+        match self {
+            Self::Diff { task, .. } | Self::Apply { task, .. } | Self::Discard { task, .. } => {
+                Some(task)
+            }
+            Self::List | Self::Prune { .. } => None,
+        }
+    }
+}
+
 /// Place that receives the changes of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
