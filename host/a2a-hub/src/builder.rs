@@ -19,16 +19,14 @@ use a2a_hub_config::{
     token::{find_secret, open_secret},
 };
 use a2a_hub_core::{scheduling::shares::Holder, task::prices::Prices};
-use a2a_hub_engine::conversations::{contexts::Contexts, repeats::Repeats};
-use a2a_hub_engine::observability::{
-    hub_events::Events, span_export::Spans, storage_monitor::monitor,
-};
-use a2a_hub_engine::webhooks::{Sender, WebhookSigner};
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
+    conversations::{contexts::Contexts, repeats::Repeats},
+    observability::{hub_events::Events, span_export::Spans, storage_monitor::monitor},
     push::Pushes,
     routing::Routes,
     tasks::{Directory, Recovered, Tasks},
+    webhooks::{Sender, WebhookSigner},
 };
 use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{

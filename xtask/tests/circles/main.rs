@@ -22,6 +22,7 @@ const WITH_CYCLES: &[&str] = &[
     "guest-agents/git-historian",
     "host/worktrees",
     "sdk/coordination",
+    "tests/guests",
 ];
 
 /// Beginning of a file's own tests.
