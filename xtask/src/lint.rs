@@ -150,10 +150,12 @@ fn rustdoc(arguments: &[OsString]) -> Option<Command> {
             _ => kept.push(argument),
         }
     }
-    let docs = Path::new(out?).ancestors().nth(2)?.join("doc");
+    let mut docs = Path::new(out?).ancestors().nth(2)?.join("doc");
     let mut rustdoc = Command::new(env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()));
     if kept.iter().any(|argument| *argument == "bin") {
         rustdoc.arg("--document-private-items");
+        // A program may have the name of a library.
+        docs.push("programs");
     }
     rustdoc.args(kept).arg("--out-dir").arg(docs).arg("-Dwarnings");
     Some(rustdoc)
@@ -169,13 +171,16 @@ struct Linted {
 }
 
 impl Linted {
-    /// Record of a crate that is linted: one built with its tests, or an example, which has none.
+    /// Record of a crate that is linted: one built with its tests; an example and a build script have
+    /// none.
     fn from_arguments(arguments: &[OsString]) -> Option<Self> {
         let example = |argument: &OsString| {
             let folder = Path::new(argument).parent();
             folder.is_some_and(|folder| folder.ends_with("examples"))
         };
-        let linted = |argument| argument == "--test" || example(argument);
+        let linted = |argument| {
+            argument == "--test" || argument == "build_script_build" || example(argument)
+        };
         if !arguments.iter().any(linted) {
             return None;
         }
@@ -259,7 +264,7 @@ mod tests {
         let compiled = "--crate-name hub --edition=2024 src/main.rs --error-format=json --crate-type bin --emit=dep-info,link -C metadata=1f --cfg a --out-dir target/debug/deps -L dependency=deps --extern b=deps/libb.rlib";
         let rustdoc = rustdoc(&arguments(compiled)).context("it is documented")?;
         let passed: Vec<_> = rustdoc.get_args().map(|it| it.to_string_lossy()).collect();
-        let expected = "--document-private-items --crate-name hub --edition=2024 src/main.rs --error-format=json --crate-type bin --cfg a -L dependency=deps --extern b=deps/libb.rlib --out-dir target/doc -Dwarnings";
+        let expected = "--document-private-items --crate-name hub --edition=2024 src/main.rs --error-format=json --crate-type bin --cfg a -L dependency=deps --extern b=deps/libb.rlib --out-dir target/doc/programs -Dwarnings";
         assert_eq!(passed.join(" "), expected);
         for other in ["-vV", "--crate-name build_script_build build.rs --out-dir build/a"] {
             assert!(super::rustdoc(&arguments(other)).is_none(), "{other}");

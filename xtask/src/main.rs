@@ -322,7 +322,10 @@ fn record(root: &Path, draw: bool) -> Result<()> {
         guests::build(root, guests::Which::Agents)?;
         programs.extend(["--bin", "a2a-hub"]);
     }
-    run(cargo(root).args(BUILD).args(programs))?;
+    let mut build = cargo(root);
+    build.args(BUILD).args(programs);
+    lint::once(&mut build, &lints(root), Checks::None)?;
+    run(&mut build)?;
     let mut record = Command::new(target_dir(root).join("debug/record"));
     record.current_dir(root).arg("docs/media");
     run(record.args(draw.then_some("--draw")))

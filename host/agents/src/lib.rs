@@ -8,6 +8,8 @@
 //!   │
 //! port     the hub's side of its capabilities: programs, files, memory, HTTP, tools, other agents
 //!
+//! finder   the search for agents on other servers
+//!
 //! remote   a remote agent as a `Runtime`         native   a function of the program as a `Runtime`
 //! ```
 //!

@@ -129,7 +129,7 @@ pub enum SignatureError {
 enum Flaw {
     #[error(transparent)]
     Unreadable(#[from] UnreadableSignature),
-    #[error("it does not name its key (`kid`), and there are {0}")]
+    #[error("it does not name its key (`kid`), and there are {0} keys")]
     Nameless(usize),
     #[error("it is by {0:?}, which is not among the `keys`{1}")]
     Unknown(String, String),
@@ -445,7 +445,7 @@ mod tests {
         .map(|refused| refused.unwrap_err().to_string());
         insta::assert_snapshot!(refusals.join("\n"), @r#"
         it is not signed, and `keys` names who must have signed it
-        no signature of it counts: it does not name its key (`kid`), and there are 2
+        no signature of it counts: it does not name its key (`kid`), and there are 2 keys
         no signature of it counts: the card is not what was signed
         no signature of it counts: it is by "k3", which is not among the `keys`; its `jku` "https://x/keys" is not followed unless `keys` has it
         no signature of it counts: its `alg` is "HS256"; ES256, EdDSA and RS256 are taken

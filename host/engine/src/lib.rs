@@ -2,7 +2,8 @@
 //! operations, [`Hub::handle`]. This crate contains no HTTP server, no SQL and no command line. It
 //! knows components, programs and remote agents only through `a2a-hub-agents`.
 //!
-//! A module uses only the modules listed before it here; `docs/ARCHITECTURE.md` has the map.
+//! A module uses only those below it, as `xtask/tests/tidy/crates.rs` lists them;
+//! `docs/ARCHITECTURE.md` has the map.
 
 pub mod conversations;
 mod error;

@@ -245,7 +245,7 @@ impl Hub {
             }
             Operation::Worktree(request) => {
                 let operations = WorktreeOperations::new(&self.tasks)?;
-                Box::pin(operations.perform(request)).await?
+                Box::pin(operations.perform(request, &caller.tenant)).await?
             }
             Operation::Topic(request) => {
                 Answer::Topic(Box::pin(topics::perform(self, caller, request)).await?)

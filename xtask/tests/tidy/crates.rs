@@ -111,11 +111,25 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
     ("sdk", &["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-sandbox", "a2a-hub", "tokio"]),
 ];
 
+/// Modules of `protocol` that the rules of topics and blackboards do without.
+const UNUSED_BY_RULES: [&str; 10] = [
+    "crate::binding",
+    "crate::card",
+    "crate::codec",
+    "crate::dialect",
+    "crate::error",
+    "crate::event",
+    "crate::hub",
+    "crate::message",
+    "crate::operation",
+    "crate::task",
+];
+
 /// Crates and modules that a folder of a crate must not use, because it decides or presents, and
 /// does no more.
 pub(crate) const UNUSED_BELOW: &[(&str, &[&str])] = &[
-    ("host/protocol/src/topics", &["crate::model", "crate::hub", "crate::codec"]),
-    ("host/protocol/src/boards", &["crate::model", "crate::hub", "crate::codec"]),
+    ("host/protocol/src/topics", &UNUSED_BY_RULES),
+    ("host/protocol/src/boards", &UNUSED_BY_RULES),
     ("host/server/src/five_step/model", &["tokio::", "axum::", "a2a_hub_engine", "a2a_hub_rpc"]),
     ("host/server/src/mcp/model", &["tokio::", "axum::", "a2a_hub_engine", "a2a_hub_rpc"]),
     ("host/engine/src/webhooks", &["a2a_hub_store", "a2a_hub_agents"]),

@@ -1,7 +1,7 @@
 //! Requests of the agent search to other servers: registries list agents, and embeddings servers
 //! compare texts by meaning.
 //!
-//! A failure is reported as text, because the search goes on without the server. This crate knows
+//! A failure is reported as text, because the search goes on without the server. This module knows
 //! no agents of the hub.
 
 mod listed;

@@ -38,10 +38,12 @@ impl Hub {
         };
         let tenant = self.require_tenant(&caller, &of_task)?;
         operation.restrict_to_tenant(&tenant);
-        if let Some(task) = operation.task()
-            && self.tenant_of(task).await? != tenant
-        {
-            return Err(A2aError::no_task(task).into());
+        if let Some(task) = operation.task() {
+            // A worktree may outlive its task, and belongs to the default tenant then.
+            let of_gone = matches!(operation, Operation::Worktree(_)).then(TenantId::default);
+            if self.tasks.tenant_of(task).await?.or(of_gone) != Some(tenant.clone()) {
+                return Err(A2aError::no_task(task).into());
+            }
         }
         Ok(Caller { tenant, ..caller })
     }
@@ -59,10 +61,7 @@ impl Hub {
 
     /// Tenant of a task. An unknown task is an error.
     async fn tenant_of(&self, task: &TaskId) -> Result<TenantId, HubError> {
-        if !self.tasks.may_have_tenants() {
-            return Ok(TenantId::default());
-        }
-        Ok(self.tasks.whose(task).await?.1.tenant().clone())
+        Ok(self.tasks.tenant_of(task).await?.ok_or_else(|| A2aError::no_task(task))?)
     }
 
     /// Hint for an operator that named an unknown tenant.

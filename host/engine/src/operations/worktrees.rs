@@ -7,7 +7,7 @@ use a2a_hub_core::task::metadata;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub_metadata::WORKTREE_TASK,
-    id::TaskId,
+    id::{TaskId, TenantId},
     operation::{
         Answer, ApplyTo, LeftOutPart, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
         WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest, WorktreeSize,
@@ -48,11 +48,15 @@ impl<'t> WorktreeOperations<'t> {
         Ok(Self { tasks, worktrees: tasks.worktrees()? })
     }
 
-    /// Carries out a request for worktrees.
-    pub(super) async fn perform(&self, request: WorktreeRequest) -> Result<Answer, HubError> {
+    /// Carries out a request for worktrees by a caller of this tenant.
+    pub(super) async fn perform(
+        &self,
+        request: WorktreeRequest,
+        tenant: &TenantId,
+    ) -> Result<Answer, HubError> {
         let worktrees = self.worktrees;
         Ok(Answer::Worktree(match request {
-            WorktreeRequest::List => WorktreeAnswer::List(self.list().await?),
+            WorktreeRequest::List => WorktreeAnswer::List(self.list(tenant).await?),
             WorktreeRequest::Diff { task, summary } => {
                 let task = self.tasks.worktree_holder(task).await?;
                 let diff = worktrees.diff(task.as_str(), summary, PATCH_LIMIT).await?;
@@ -107,7 +111,8 @@ impl<'t> WorktreeOperations<'t> {
         }))
     }
 
-    async fn list(&self) -> Result<Vec<WorktreeInfo>, HubError> {
+    /// Worktrees of a tenant's tasks. Those whose tasks are gone belong to the default tenant.
+    async fn list(&self, tenant: &TenantId) -> Result<Vec<WorktreeInfo>, HubError> {
         let mut listed = Vec::new();
         let keep = self.worktrees.rules().retention.keep;
         let listed_now = self.worktrees.clone();
@@ -122,7 +127,11 @@ impl<'t> WorktreeOperations<'t> {
         .await?;
         let (mut known, mut takeable) = (Vec::new(), Vec::new());
         for worktree in worktrees {
-            let head = self.tasks.find_head(&TaskId::new(worktree.task.as_str())).await?;
+            let id = TaskId::new(worktree.task.as_str());
+            if self.tasks.tenant_of(&id).await?.unwrap_or_default() != *tenant {
+                continue;
+            }
+            let head = self.tasks.find_head(&id).await?;
             let latest = snapshots.get(&worktree.task);
             if !is_applied(&worktree, latest) && self.may_be_taken(head.as_ref()).await? {
                 takeable.push(worktree.clone());

@@ -44,7 +44,7 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
     event::{Created, SequencedEvent, TaskEvent},
-    id::{AgentId, ContextId, TaskId},
+    id::{AgentId, ContextId, TaskId, TenantId},
     message::{Message, Role},
     operation::StorageCondition,
     parent::Parent,
@@ -438,6 +438,15 @@ impl Tasks {
     /// Agent and conversation of a task.
     pub async fn whose(&self, id: &TaskId) -> Result<(AgentId, ContextId), HubError> {
         self.storage.whose(id).await?.ok_or_else(|| A2aError::no_task(id).into())
+    }
+
+    /// Tenant of a task; `None` if there is no such task.
+    pub(crate) async fn tenant_of(&self, id: &TaskId) -> Result<Option<TenantId>, StorageError> {
+        if !self.may_have_tenants() {
+            return Ok(Some(TenantId::default()));
+        }
+        let whose = self.storage.whose(id).await?;
+        Ok(whose.map(|(_, context)| context.tenant().clone()))
     }
 
     /// View of a task for clients.

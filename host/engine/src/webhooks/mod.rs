@@ -1,5 +1,5 @@
 //! Delivery of push notifications over HTTP: what is sent, whether its receiver is allowed, the
-//! signature, and the limits of each receiver. This crate knows no tasks and no store: its caller
+//! signature, and the limits of each receiver. This module knows no tasks and no store: its caller
 //! decides which event is sent, and when it is sent again.
 
 mod challenge;

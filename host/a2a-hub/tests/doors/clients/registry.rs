@@ -70,7 +70,7 @@ async fn agent_is_registered_and_deregistered() -> Result<()> {
     for taken in ["parrot", "echo"] {
         let refused = register(&client, taken, &echo()?).await.expect_err(taken);
         assert_eq!(refused.code(), Some(-32602), "{refused}");
-        assert!(refused.to_string().contains("is there already"), "{refused}");
+        assert!(refused.to_string().contains("exists already"), "{refused}");
     }
     // The scan of the folder finds nothing new, so no second event of the agent precedes the next
     // one.
@@ -102,7 +102,7 @@ async fn invalid_registration_leaves_no_trace() -> Result<()> {
         .await
         .expect_err("noise");
     assert_eq!(noise.code(), Some(-32602));
-    assert!(noise.to_string().contains("take in `noise`: it is not WebAssembly"), "{noise}");
+    assert!(noise.to_string().contains("accept `noise`: it is not WebAssembly"), "{noise}");
     let nowhere = register(&client, "nowhere", Path::new("/no/such/file")).await;
     assert!(nowhere.expect_err("nowhere").to_string().contains("No such file"));
     let device = register(&client, "device", Path::new("/dev/zero")).await;

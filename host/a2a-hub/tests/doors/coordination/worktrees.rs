@@ -2,9 +2,11 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{artifact, hub_with_guest, listen, said, send, state},
+    stage::{GRANT, artifact, hub_with_guest, listen, said, send, state},
 };
-use a2a_hub_tests::{Client, RpcError, git, make_repository, message_to};
+use a2a_hub_tests::{
+    Client, RpcError, git, make_repository, message_to, tenants::TENANTS, test_guests,
+};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{
@@ -70,6 +72,48 @@ async fn task_in_worktree_is_applied_by_operator() -> Result<()> {
     let why = client.call("hub/tasks/diff", id).await.unwrap_err();
     ensure!(why.to_string().contains("has no worktree"), "{why}");
     Ok(())
+}
+
+/// To others, the task is unknown. The worktree of a deleted task is the default tenant's.
+#[tokio::test]
+async fn worktree_belongs_to_tenant_of_task() -> Result<()> {
+    let config = format!("{GRANT}{TENANTS}");
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let operator = Client::unix(&hub);
+    let repository = repository(&hub)?;
+    let in_acme = |mut params: Value| {
+        params["tenant"] = json!("acme");
+        params
+    };
+    let sent = script(&repository, &json!(true), "echo 1 > a");
+    let task = operator.call("message/send", in_acme(sent.clone())).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let id = json!({ "taskId": task["id"] });
+    for method in ["hub/tasks/diff", "hub/tasks/apply", "hub/tasks/discard"] {
+        let why = operator.call(method, id.clone()).await.unwrap_err();
+        assert_eq!(why.code(), Some(-32001), "{method}: {why}");
+    }
+    ensure!(path_of(&task)?.exists());
+    assert_eq!(operator.call("hub/worktrees/list", json!({})).await?, json!([]));
+    let listed = operator.call("hub/worktrees/list", in_acme(json!({}))).await?;
+    assert_eq!(listed[0]["taskId"], task["id"]);
+    operator.call("hub/tasks/apply", in_acme(id)).await?;
+    assert_eq!(fs::read_to_string(repository.join("a"))?, "1\n");
+
+    let gone = operator.call("message/send", sent).await?;
+    let context = json!({ "contextId": gone["contextId"] });
+    operator.call("hub/contexts/delete", context).await?;
+    operator
+        .call("hub/tasks/discard", json!({ "taskId": gone["id"], "force": true }))
+        .await
+        .map_or_else(
+            |why| {
+                ensure!(why.to_string().contains("has no worktree"), "{why}");
+                Ok(())
+            },
+            |_| Ok(()),
+        )
 }
 
 #[tokio::test]

@@ -249,7 +249,7 @@ async fn unreadable_grants_file_is_reported_and_kept() -> Result<()> {
     let client = Client::http(&hub);
     let status = client.call("hub/status", json!({})).await?;
     assert!(
-        status["rejectedPlugins"].to_string().contains("until then no plug-in joins"),
+        status["rejectedPlugins"].to_string().contains("until then no plug-in is loaded"),
         "{status}"
     );
     assert_eq!(fs::read_to_string(&file)?, "plugins = 'gone'", "nobody writes over it");

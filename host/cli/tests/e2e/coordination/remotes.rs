@@ -247,7 +247,7 @@ async fn changed_card_needs_approval() -> Result<()> {
     assert!(refused.to_string().contains("a2a-hub agent reload far --accept"), "{refused}");
     let other = json!({ "agentId": "far", "accept": "0".repeat(64) });
     let refused = reload(other).await.expect_err("another was approved");
-    assert!(refused.to_string().contains("look again"), "{refused}");
+    assert!(refused.to_string().contains("show it again"), "{refused}");
     let refused =
         reload(json!({ "agentId": "echo", "accept": "0" })).await.expect_err("a component");
     assert_eq!(refused.code(), Some(-32602), "{refused}");

@@ -243,7 +243,7 @@ async fn wrong_flow_file_is_refused_with_position() -> Result<()> {
 
     put(&hub, "echo", TWO)?;
     let why = refusal(&client, "flows/echo.flow.toml").await?;
-    assert!(why.contains("is there already"), "{why}");
+    assert!(why.contains("exists already"), "{why}");
 
     put(&hub, "shared", TWO)?;
     let shared = hub.data_dir().join("flows/shared.flow.toml");
