@@ -125,7 +125,14 @@ mod tests {
     fn long_file_is_read_completely() {
         let barrier = std::sync::Barrier::new(151);
         std::thread::scope(|scope| {
-            (0..150).for_each(|_| drop(scope.spawn(|| barrier.wait())));
+            for _ in 0..150 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    barrier.wait();
+                });
+            }
+            // All have mapped their stacks.
+            barrier.wait();
             // Each thread has a stack and a guard. Concurrent tests may map memory as well.
             let lines = |file: Vec<u8>| file.iter().filter(|byte| **byte == b'\n').count();
             let ours = lines(read_file("/proc/self/maps").unwrap());

@@ -38,12 +38,12 @@ impl Hub {
         };
         let tenant = self.require_tenant(&caller, &of_task)?;
         operation.restrict_to_tenant(&tenant);
-        if let Some(task) = operation.task() {
-            // A worktree may outlive its task, and belongs to the default tenant then.
-            let of_gone = matches!(operation, Operation::Worktree(_)).then(TenantId::default);
-            if self.tasks.tenant_of(task).await?.or(of_gone) != Some(tenant.clone()) {
-                return Err(A2aError::no_task(task).into());
-            }
+        // A worktree may outlive its task; its operations find out whose it is.
+        if let Some(task) = operation.task()
+            && !matches!(operation, Operation::Worktree(_))
+            && self.tenant_of(task).await? != tenant
+        {
+            return Err(A2aError::no_task(task).into());
         }
         Ok(Caller { tenant, ..caller })
     }

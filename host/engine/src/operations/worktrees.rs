@@ -55,6 +55,12 @@ impl<'t> WorktreeOperations<'t> {
         tenant: &TenantId,
     ) -> Result<Answer, HubError> {
         let worktrees = self.worktrees;
+        if let Some(task) = request.task()
+            && !self.is_of(task, tenant).await?
+        {
+            // As if it were unknown.
+            return Err(WorktreeError::NotFound(task.to_string()).into());
+        }
         Ok(Answer::Worktree(match request {
             WorktreeRequest::List => WorktreeAnswer::List(self.list(tenant).await?),
             WorktreeRequest::Diff { task, summary } => {
@@ -111,7 +117,12 @@ impl<'t> WorktreeOperations<'t> {
         }))
     }
 
-    /// Worktrees of a tenant's tasks. Those whose tasks are gone belong to the default tenant.
+    /// True for a tenant's task. One that is gone is the default tenant's.
+    async fn is_of(&self, task: &TaskId, tenant: &TenantId) -> Result<bool, HubError> {
+        Ok(self.tasks.tenant_of(task).await?.unwrap_or_default() == *tenant)
+    }
+
+    /// Worktrees of a tenant's tasks.
     async fn list(&self, tenant: &TenantId) -> Result<Vec<WorktreeInfo>, HubError> {
         let mut listed = Vec::new();
         let keep = self.worktrees.rules().retention.keep;
@@ -128,7 +139,7 @@ impl<'t> WorktreeOperations<'t> {
         let (mut known, mut takeable) = (Vec::new(), Vec::new());
         for worktree in worktrees {
             let id = TaskId::new(worktree.task.as_str());
-            if self.tasks.tenant_of(&id).await?.unwrap_or_default() != *tenant {
+            if !self.is_of(&id, tenant).await? {
                 continue;
             }
             let head = self.tasks.find_head(&id).await?;

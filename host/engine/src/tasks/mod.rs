@@ -440,7 +440,7 @@ impl Tasks {
         self.storage.whose(id).await?.ok_or_else(|| A2aError::no_task(id).into())
     }
 
-    /// Tenant of a task; `None` if there is no such task.
+    /// Tenant of a task; `None` for an unknown one.
     pub(crate) async fn tenant_of(&self, id: &TaskId) -> Result<Option<TenantId>, StorageError> {
         if !self.may_have_tenants() {
             return Ok(Some(TenantId::default()));

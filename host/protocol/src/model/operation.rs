@@ -285,63 +285,6 @@ impl Operation {
         matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub)
     }
 
-    /// Task that the operation is about: it must be one of the caller's tenant, and of an agent's own
-    /// tree. Every operation is listed here, so that a new one decides.
-    pub fn task(&self) -> Option<&TaskId> {
-        match self {
-            Self::SendMessage(send) | Self::StreamMessage(send) => send.message.task_id.as_ref(),
-            Self::GetTask { id, .. } | Self::CancelTask { id } | Self::Resubscribe { id, .. } => {
-                Some(id)
-            }
-            Self::GetTree(query) => Some(&query.id),
-            Self::HandOver(request) => Some(&request.task),
-            Self::Worktree(request) => request.task(),
-            Self::SetPushConfig { task, .. }
-            | Self::GetPushConfig { task, .. }
-            | Self::ListPushConfigs { task }
-            | Self::DeletePushConfig { task, .. }
-            | Self::RetryDeliveries { task } => Some(task),
-            // Its context is looked up, and must be one of the caller's tenant.
-            Self::Board(_) => None,
-            Self::ListDeliveries { .. }
-            | Self::ListPushKeys
-            | Self::ListTasks(_)
-            | Self::PageTasks(_)
-            | Self::ListContexts(_)
-            | Self::GetContext { .. }
-            | Self::DeleteContext { .. }
-            | Self::Ping
-            | Self::Status
-            | Self::ReadMetrics { .. }
-            | Self::ReloadConfig
-            | Self::ListSchedules
-            | Self::RunSchedule { .. }
-            | Self::PauseSchedule { .. }
-            | Self::ResumeSchedule { .. }
-            | Self::Trigger(_)
-            | Self::Topic(_)
-            | Self::ListPlugins
-            | Self::RefreshPlugins
-            | Self::AddPlugin(_)
-            | Self::GrantPlugin(_)
-            | Self::DenyPlugin { .. }
-            | Self::RevokePlugin { .. }
-            | Self::RemovePlugin { .. }
-            | Self::BackUp { .. }
-            | Self::ListAgents { .. }
-            | Self::FindAgents(_)
-            | Self::GetAgent { .. }
-            | Self::CheckAgent { .. }
-            | Self::RegisterAgent { .. }
-            | Self::DeregisterAgent { .. }
-            | Self::ReloadAgent { .. }
-            | Self::WatchHub
-            | Self::GetCard { .. }
-            | Self::ListCards
-            | Self::Discover => None,
-        }
-    }
-
     /// True for an operation of A2A 0.3, whose methods the hub's own dialect has as well.
     pub fn is_of_v03(&self) -> bool {
         matches!(
