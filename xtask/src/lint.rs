@@ -10,6 +10,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
+use crate::shell::{cargo, target_dir};
+
 const CLIPPY: &str = "clippy-driver";
 
 /// Configuration of clippy for all crates, in cargo's working directory.
@@ -43,7 +45,7 @@ pub(crate) enum Checks {
 
 impl Checks {
     /// Checks of the tests: a CI also checks the documentation.
-    pub(crate) fn of_tests() -> Self {
+    pub(crate) fn for_tests() -> Self {
         if env::var_os("A2A_HUB_CI").is_some() { Self::LintsAndDocs } else { Self::Lints }
     }
 
@@ -65,23 +67,30 @@ impl Checks {
 /// Name under which cargo calls this program in place of rustc.
 const NAME: &str = "lint-once";
 
-/// Makes `cargo` lint each file once: as a part of its crate's tests, not again for dependent
-/// crates, and not again until the file changes. A crate whose files passed clippy is compiled with
-/// rustc's lints only if a dependency changed. Cargo calls a copy of this program in `folder`,
-/// since the build may replace the program itself. All builds in one target directory name the same
-/// folder: cargo compiles the crates again for another one.
-pub(crate) fn once(cargo: &mut Command, folder: &Path, checks: Checks) -> Result<()> {
+/// Command of cargo that lints each file once: as a part of its crate's tests, not again for
+/// dependent crates, and not again until the file changes. A crate whose files passed clippy is
+/// compiled with rustc's lints only if a dependency changed. Cargo calls a copy of this program in
+/// [`folder`], since the build may replace the program itself.
+pub(crate) fn checked_cargo(root: &Path, checks: Checks) -> Result<Command> {
+    let folder = folder(root);
     let (copy, unfinished) = (folder.join(NAME), folder.join(format!("{NAME}.{}", process::id())));
     let put = || {
-        fs::create_dir_all(folder)?;
+        fs::create_dir_all(&folder)?;
         fs::copy(env::current_exe()?, &unfinished)?;
         // A process that runs the previous copy keeps its file.
         fs::rename(&unfinished, &copy)
     };
     put().with_context(|| format!("cannot write {}", copy.display()))?;
     let (name, value) = CLIPPY_ARGUMENTS;
+    let mut cargo = cargo(root);
     cargo.env(name, value).env(WRAPPER, copy).env(CHECKS, checks.name());
-    Ok(())
+    Ok(cargo)
+}
+
+/// Folder of the copy, and target directory of `check`. It is the same for all builds: cargo
+/// compiles the crates again for another copy.
+pub(crate) fn folder(root: &Path) -> PathBuf {
+    target_dir(root).join("lints")
 }
 
 /// Acts in place of rustc if cargo called this program so: the arguments are rustc's path and
@@ -100,14 +109,14 @@ fn compile(rustc: OsString, arguments: Vec<OsString>) -> Result<ExitCode> {
             return end(Command::new(rustc).args(arguments));
         }
         let documented = (checks == Checks::LintsAndDocs).then(|| rustdoc(&arguments)).flatten();
-        let compiled = end(Command::new(rustc).args(strict(arguments, "strict")))?;
+        let compiled = end(Command::new(rustc).args(without_clippy(arguments)))?;
         return match documented {
             Some(mut rustdoc) if compiled == ExitCode::SUCCESS => end(&mut rustdoc),
             _ => Ok(compiled),
         };
     };
     if found.still_holds() {
-        return end(Command::new(rustc).args(strict(arguments, "plain")));
+        return end(Command::new(rustc).args(without_clippy(arguments)));
     }
     let begun = found.begin()?;
     let ended = end(Command::new(CLIPPY).arg(rustc).args(&arguments))?;
@@ -124,9 +133,9 @@ fn end(compiler: &mut Command) -> Result<ExitCode> {
 
 /// Arguments for rustc without clippy. Warnings of rustc are errors, as with clippy. The
 /// incremental directory is separate, since rustc discards it whenever its lints differ.
-fn strict(arguments: Vec<OsString>, incremental: &str) -> Vec<OsString> {
+fn without_clippy(arguments: Vec<OsString>) -> Vec<OsString> {
     let apart = |argument: OsString| match argument.to_str() {
-        Some(text) if text.starts_with(INCREMENTAL) => format!("{text}-{incremental}").into(),
+        Some(text) if text.starts_with(INCREMENTAL) => format!("{text}-plain").into(),
         _ => argument,
     };
     arguments.into_iter().map(apart).chain(["-Dwarnings".into()]).collect()
@@ -308,8 +317,7 @@ mod tests {
 
     #[test]
     fn plain_rustc_denies_warnings_incrementally_apart() {
-        let test = arguments("--test -C incremental=lints/incremental src/lib.rs");
-        let plain = strict(test, "plain");
+        let plain = without_clippy(arguments("--test -C incremental=lints/incremental src/lib.rs"));
         let expected = "--test -C incremental=lints/incremental-plain src/lib.rs -Dwarnings";
         assert_eq!(plain, arguments(expected));
     }

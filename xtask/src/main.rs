@@ -26,7 +26,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser;
 
-use crate::lint::Checks;
+use crate::lint::{Checks, checked_cargo};
 use crate::shell::{BackgroundProgram, announce, cargo, output, run, succeeds, target_dir};
 
 /// Question that `up` sends, so that a newcomer sees an answer.
@@ -173,10 +173,7 @@ fn up(root: &Path) -> Result<()> {
     );
     guests::build(root, guests::Which::Agents)?;
     announce("2 of 3, the rest of it: the hub, and the compiler of WebAssembly that it stands on");
-    let mut build = cargo(root);
-    build.args(BUILD).args(["--bin", "a2a-hub"]);
-    lint::once(&mut build, &lints(root), Checks::None)?;
-    run(&mut build)?;
+    run(checked_cargo(root, Checks::None)?.args(BUILD).args(["--bin", "a2a-hub"]))?;
     announce("3 of 3, seconds: the hub compiles its agents once, and answers");
     let hub = target_dir(root).join("debug/a2a-hub");
     let a2a_hub = || {
@@ -212,10 +209,8 @@ fn test(root: &Path) -> Result<()> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
     let missing = needs::missing(root);
     // nextest does not run examples in doc comments.
-    let mut examples = cargo(root);
-    examples.args(["test", "--locked", "--workspace", "--doc", "--quiet"]);
-    lint::once(&mut examples, &lints(root), Checks::of_tests())?;
-    run(&mut examples)?;
+    let examples = ["test", "--locked", "--workspace", "--doc", "--quiet"];
+    run(checked_cargo(root, Checks::for_tests())?.args(examples))?;
     nextest(root, &["-E", &needs::runnable(&missing)])?;
     tell_missing(root, &missing)
 }
@@ -230,10 +225,8 @@ fn test_some(root: &Path, filter: &[String]) -> Result<()> {
 fn prove(root: &Path, proof: proofs::Proof) -> Result<()> {
     guests::build(root, guests::Which::All)?;
     let (variable, value) = proof.length();
-    let mut run_one = cargo(root);
-    run_one.args(["nextest", "run", "--locked", "--workspace", "--no-capture", proof.test()]);
-    lint::once(&mut run_one, &lints(root), Checks::Lints)?;
-    run(run_one.env(variable, value))
+    let run_one = ["nextest", "run", "--locked", "--workspace", "--no-capture", proof.test()];
+    run(checked_cargo(root, Checks::Lints)?.args(run_one).env(variable, value))
 }
 
 /// Runs the checks for each commit, in seconds.
@@ -241,11 +234,9 @@ fn check(root: &Path) -> Result<()> {
     let formatted = BackgroundProgram::start(cargo(root).args(["fmt", "--all", "--check"]))?;
     // In parallel, since each is mostly limited by a chain of dependent crates. The lints have a
     // separate folder, since cargo allows one build at a time in each.
-    let lints = lints(root);
-    let mut linted = cargo(root);
+    let mut linted = checked_cargo(root, Checks::Lints)?;
     linted.args(["check", "--locked", "--workspace", "--lib", "--tests", "--examples", "--quiet"]);
-    linted.arg("--target-dir").arg(&lints);
-    lint::once(&mut linted, &lints, Checks::Lints)?;
+    linted.arg("--target-dir").arg(lint::folder(root));
     let linted = BackgroundProgram::start(&mut linted)?;
     let fast = FAST.iter().flat_map(|name| ["--package", name]);
     // One process per crate, unlike nextest: starting a process takes longer than these tests.
@@ -255,26 +246,17 @@ fn check(root: &Path) -> Result<()> {
 }
 
 fn nextest(root: &Path, arguments: &[&str]) -> Result<()> {
-    let mut run_all = cargo(root);
-    run_all.args(["nextest", "run", "--locked", "--workspace"]).args(arguments);
-    lint::once(&mut run_all, &lints(root), Checks::of_tests())?;
-    run(&mut run_all)
+    let run_all = ["nextest", "run", "--locked", "--workspace"];
+    run(checked_cargo(root, Checks::for_tests())?.args(run_all).args(arguments))
         .context("nextest runs the tests; `cargo install --locked cargo-nextest` brings it")
-}
-
-/// Folder of the program that cargo calls in place of rustc, and target directory of `check`.
-fn lints(root: &Path) -> PathBuf {
-    target_dir(root).join("lints")
 }
 
 /// Counts and names the tests that were not run.
 fn tell_missing(root: &Path, missing: &[&needs::Need]) -> Result<()> {
     for need in missing {
         let list = ["nextest", "list", "--locked", "--workspace", "--message-format", "oneline"];
-        let mut list_tests = cargo(root);
-        list_tests.args(list).args(["-E", need.tests]);
-        lint::once(&mut list_tests, &lints(root), Checks::of_tests())?;
-        let listed = output(&mut list_tests)?;
+        let mut listing = checked_cargo(root, Checks::for_tests())?;
+        let listed = output(listing.args(list).args(["-E", need.tests]))?;
         let (tests, needs, brought_by) = (listed.lines().count(), need.name, need.brought_by);
         announce(&format!("not run: {tests} tests that need {needs}; `{brought_by}` brings it"));
     }
@@ -322,10 +304,7 @@ fn record(root: &Path, draw: bool) -> Result<()> {
         guests::build(root, guests::Which::Agents)?;
         programs.extend(["--bin", "a2a-hub"]);
     }
-    let mut build = cargo(root);
-    build.args(BUILD).args(programs);
-    lint::once(&mut build, &lints(root), Checks::None)?;
-    run(&mut build)?;
+    run(checked_cargo(root, Checks::None)?.args(BUILD).args(programs))?;
     let mut record = Command::new(target_dir(root).join("debug/record"));
     record.current_dir(root).arg("docs/media");
     run(record.args(draw.then_some("--draw")))

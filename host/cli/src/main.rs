@@ -6,7 +6,6 @@ mod bundle;
 mod client;
 mod command_line;
 mod commands;
-mod log;
 mod log_files;
 #[cfg(test)]
 mod surface;

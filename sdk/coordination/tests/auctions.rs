@@ -84,7 +84,7 @@ fn next_best_gets_lot_of_failed_winner() {
     let lot = lot(4, Side::Sell, Price::First, Some(2));
     let events = vec![bid(0, 5), bid(1, 9), bid(2, 7), bid(3, 1)];
     let actions = run(lot, events, &["b1".to_owned()]);
-    let told =
+    let sent =
         actions.iter().filter(|it| !matches!(it, AuctionAction::Call(_) | AuctionAction::Wait(_)));
     let name = |who: &str| who.to_owned();
     let expected = [
@@ -93,7 +93,7 @@ fn next_best_gets_lot_of_failed_winner() {
         AuctionAction::Award(name("b2"), 7),
         AuctionAction::Reject(name("b0"), BidRejection::Outbid),
     ];
-    assert_eq!(told.take(4).cloned().collect::<Vec<_>>(), expected);
+    assert_eq!(sent.take(4).cloned().collect::<Vec<_>>(), expected);
     let outcome = outcome(&actions);
     assert_eq!(outcome.winner, Some((name("b2"), 7)));
     assert_eq!(outcome.failed, [(name("b1"), name("broken"))]);

@@ -111,12 +111,12 @@ fn late_second_and_foreign_ballots_are_ignored() {
 
 #[test]
 fn polls_that_cannot_be_held_are_refused() {
-    let told = |poll: Poll| PollState::new(poll).map(drop).unwrap_err();
-    assert_eq!(told(poll(0, Rule::Majority)), "a vote has at least one voter");
+    let refusal = |poll: Poll| PollState::new(poll).map(drop).unwrap_err();
+    assert_eq!(refusal(poll(0, Rule::Majority)), "a vote has at least one voter");
     let twice = Poll { choices: vec!["yes".into(), "yes".into()], ..poll(1, Rule::Majority) };
-    assert_eq!(told(twice), "a vote has at least two choices");
+    assert_eq!(refusal(twice), "a vote has at least two choices");
     let why = "a quorum of 2 voters is from 1 to 2, and here is 3";
-    assert_eq!(told(poll(2, Rule::Quorum(3))), why);
+    assert_eq!(refusal(poll(2, Rule::Quorum(3))), why);
 }
 
 fn answers() -> impl Strategy<Value = Vec<Option<(usize, f64)>>> {

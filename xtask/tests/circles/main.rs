@@ -35,14 +35,16 @@ fn files_have_no_use_cycles() {
     assert!(crates.len() > 30, "{} crates are found", crates.len());
     let mut wrong = Vec::new();
     for krate in &crates {
-        let edges = edges(&files(krate));
+        let files = files(krate);
+        let edges = edges(&files);
+        assert!(!edges.is_empty() || files.len() < 6, "{krate}: no file uses another");
         let circles: Vec<_> = circles(&edges).iter().map(|it| describe(it, &edges)).collect();
         if WITH_CYCLES.contains(&krate.as_str()) {
             if circles.is_empty() {
                 wrong.push(format!("{krate} has no cycle: remove it from WITH_CYCLES"));
             }
         } else if !circles.is_empty() {
-            let why = "move what both sides need to a file of its own, below them";
+            let why = "move the items that both sides use to a file below them";
             wrong.push(format!("{krate}: {why}:\n{}", circles.join("\n")));
         }
     }
@@ -97,47 +99,50 @@ fn describe(circle: &BTreeSet<&str>, edges: &Edges) -> String {
     lines.join("\n")
 }
 
-/// Folders of all crates of the repository that have sources, relative to its root.
-fn crates() -> Vec<String> {
-    let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
-    let root = Path::new(&xtask).parent().unwrap();
-    let mut found = Vec::new();
-    let mut pending = vec![root.to_owned()];
+/// Top directory of the repository.
+fn root() -> PathBuf {
+    Path::new(&env::var_os("CARGO_MANIFEST_DIR").unwrap()).parent().unwrap().to_owned()
+}
+
+/// Files below a directory, except in build output and hidden directories.
+fn files_below(dir: PathBuf) -> Vec<PathBuf> {
+    let (mut pending, mut found) = (vec![dir], Vec::new());
     while let Some(dir) = pending.pop() {
-        for entry in fs::read_dir(&dir).unwrap() {
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy();
-            if path.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules"
-            {
+            if !path.is_dir() {
+                found.push(path);
+            } else if !name.starts_with('.') && name != "target" && name != "node_modules" {
                 pending.push(path);
-            } else if name == "Cargo.toml" && dir.join("src").is_dir() {
-                found.push(dir.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
             }
         }
     }
-    found.sort();
     found
+}
+
+/// Folders of all crates of the repository that have sources, relative to its root.
+fn crates() -> Vec<String> {
+    let root = root();
+    let manifests =
+        files_below(root.clone()).into_iter().filter(|path| path.ends_with("Cargo.toml"));
+    let folders = manifests.map(|manifest| manifest.parent().unwrap().to_owned());
+    let with_sources = folders.filter(|folder| folder.join("src").is_dir());
+    with_sources.map(|it| it.strip_prefix(&root).unwrap().to_str().unwrap().to_owned()).collect()
 }
 
 /// Sources of a crate, by path below its `src`.
 fn files(krate: &str) -> Files {
-    let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap();
-    let src = Path::new(&xtask).parent().unwrap().join(krate).join("src");
-    let mut pending = vec![src.clone()];
+    let src = root().join(krate).join("src");
     let mut files = BTreeMap::new();
-    while let Some(dir) = pending.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let path: PathBuf = entry.unwrap().path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if path.extension().is_some_and(|it| it == "rs") {
-                let name = path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
-                let mut text = fs::read_to_string(&path).unwrap();
-                // No code follows a file's own tests (`clippy::items_after_test_module`), and they
-                // are half of the text.
-                text.truncate(text.find(TESTS).unwrap_or(text.len()));
-                files.insert(name, text);
-            }
+    for path in files_below(src.clone()) {
+        if path.extension().is_some_and(|it| it == "rs") {
+            let name = path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
+            let mut text = fs::read_to_string(&path).unwrap();
+            // No code follows a file's own tests (`clippy::items_after_test_module`), and they are
+            // half of the text.
+            text.truncate(text.find(TESTS).unwrap_or(text.len()));
+            files.insert(name, text);
         }
     }
     files

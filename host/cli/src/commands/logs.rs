@@ -2,12 +2,10 @@
 
 use crate::{
     Exit, Format, Global, block_on,
-    log::{
-        hub_log::{LOG_FILE, OLD_LOG_FILE},
-        log_line::line_text,
-    },
+    log_files::{LOG_FILE, OLD_LOG_FILE},
     ui::text::Text,
 };
+use a2a_hub_terminal::log_line::line_text;
 use anyhow::Context as _;
 use clap::Args;
 use std::{

@@ -7,7 +7,7 @@ use crate::{
         hub_client::Client,
         running_hub::{self, system_text},
     },
-    log::hub_log,
+    log_files,
     ui::{
         render::{list, text},
         text::Text,
@@ -63,9 +63,9 @@ pub(crate) fn restart(
         before.check(dir, read).context("restart the hub; the running hub is unchanged")?;
         let exe = std::env::current_exe().context("find this program")?;
         // The log is opened before the hub stops, so that a failure leaves the hub running.
-        let (log_path, _) = hub_log::open_log(dir).context("open the hub's log")?;
+        let (log_path, _) = log_files::open_log(dir).context("open the hub's log")?;
         Stopped::in_order(global, restart.timeout).await?;
-        let (_, log) = hub_log::open_log(dir).context("open the hub's log")?;
+        let (_, log) = log_files::open_log(dir).context("open the hub's log")?;
         let log_offset = log.metadata()?.len();
         let Before { arguments, directory, .. } = &before;
         let mut hub = Background::start(&exe, arguments, None, Some(directory), log)?;

@@ -8,10 +8,7 @@ use crate::{
         owner::refuse_in_agent_tree,
         running_hub,
     },
-    log::{
-        hub_log::{self, Sink},
-        log_line::LogScreen,
-    },
+    log_files::{self, Sink},
     ui::{
         failure::{BLAMES, CommandError, HUB_NOT_RUNNING},
         render::{list, shell_word, text},
@@ -20,6 +17,7 @@ use crate::{
 use a2a_hub_config::{Flag, Settings};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::daemon::{self, Background};
+use a2a_hub_terminal::log_line::LogScreen;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -94,13 +92,13 @@ pub(crate) fn start(global: &Global, start: &StartArgs) -> anyhow::Result<Exit> 
     }
     let logging = settings.config.logging;
     let sink = if start.detached {
-        Sink::File(settings.config.data_dir()?.join(hub_log::LOG_FILE))
+        Sink::File(settings.config.data_dir()?.join(log_files::LOG_FILE))
     } else if global.console().stderr_columns().is_some() {
         Sink::Terminal(Box::new(LogScreen::new(global.console(), logging.pretty)))
     } else {
         Sink::StandardError
     };
-    let log = hub_log::start(logging, sink).context("start the log")?;
+    let log = log_files::start(logging, sink).context("start the log")?;
     for warning in settings.config.missing_workspaces() {
         tracing::warn!("{warning}");
     }
@@ -296,7 +294,7 @@ async fn in_background(
         let dir = dir.display();
         format!("start the hub: make its data directory {dir}; `--data-dir` names another")
     })?;
-    let (log_path, log) = hub_log::open_log(dir).context("open the hub's log")?;
+    let (log_path, log) = log_files::open_log(dir).context("open the hub's log")?;
     let log_offset = log.metadata()?.len();
     let exe = std::env::current_exe().context("find this program")?;
     let args = arguments(global, start, settings, dir)?;

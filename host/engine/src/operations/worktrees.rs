@@ -55,10 +55,10 @@ impl<'t> WorktreeOperations<'t> {
         tenant: &TenantId,
     ) -> Result<Answer, HubError> {
         let worktrees = self.worktrees;
+        // Another tenant's task looks unknown; one that is gone is the default tenant's.
         if let Some(task) = request.task()
-            && !self.is_of(task, tenant).await?
+            && self.tasks.tenant_of(task).await?.unwrap_or_default() != *tenant
         {
-            // As if it were unknown.
             return Err(WorktreeError::NotFound(task.to_string()).into());
         }
         Ok(Answer::Worktree(match request {
@@ -117,11 +117,6 @@ impl<'t> WorktreeOperations<'t> {
         }))
     }
 
-    /// True for a tenant's task. One that is gone is the default tenant's.
-    async fn is_of(&self, task: &TaskId, tenant: &TenantId) -> Result<bool, HubError> {
-        Ok(self.tasks.tenant_of(task).await?.unwrap_or_default() == *tenant)
-    }
-
     /// Worktrees of a tenant's tasks.
     async fn list(&self, tenant: &TenantId) -> Result<Vec<WorktreeInfo>, HubError> {
         let mut listed = Vec::new();
@@ -137,12 +132,13 @@ impl<'t> WorktreeOperations<'t> {
         })
         .await?;
         let (mut known, mut takeable) = (Vec::new(), Vec::new());
+        // A worktree of a task that is gone is the default tenant's.
+        let default = TenantId::default();
         for worktree in worktrees {
-            let id = TaskId::new(worktree.task.as_str());
-            if !self.is_of(&id, tenant).await? {
+            let head = self.tasks.find_head(&TaskId::new(worktree.task.as_str())).await?;
+            if head.as_ref().map_or(&default, |head| head.context.tenant()) != tenant {
                 continue;
             }
-            let head = self.tasks.find_head(&id).await?;
             let latest = snapshots.get(&worktree.task);
             if !is_applied(&worktree, latest) && self.may_be_taken(head.as_ref()).await? {
                 takeable.push(worktree.clone());

@@ -70,10 +70,10 @@ fn texts(page: &TopicPage) -> Vec<String> {
         TopicBody::Text(text) => text.clone(),
         TopicBody::Data(data) => data.to_string(),
     };
-    let shown = |it: &a2a_hub_protocol::topics::TopicMessage| {
+    let summary = |it: &a2a_hub_protocol::topics::TopicMessage| {
         format!("{} {} {}", it.topic, it.sequence, text(&it.body))
     };
-    page.messages.iter().map(shown).collect()
+    page.messages.iter().map(summary).collect()
 }
 
 pub(super) async fn topic_messages_are_read_in_order(storage: &impl Storage) {

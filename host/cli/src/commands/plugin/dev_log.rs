@@ -5,7 +5,7 @@ use crate::{
     Global,
     client::hub_client::Client,
     commands::logs::LogReader,
-    log::{hub_log::LOG_FILE, log_line::line_text},
+    log_files::LOG_FILE,
     ui::{
         render::{list, parts_text, text},
         text::{FAINT, PLAIN, Text, style_of},
@@ -14,6 +14,7 @@ use crate::{
 };
 use a2a_hub_authoring::Component;
 use a2a_hub_protocol::id::AgentId;
+use a2a_hub_terminal::log_line::line_text;
 use serde_json::{Value, json};
 
 /// Number of characters of a task's id that are shown.

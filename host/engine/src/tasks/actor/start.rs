@@ -7,7 +7,7 @@ use crate::tasks::{
     ports::{Handoff, RunKind},
     run_queue::Asking,
 };
-use crate::worktree_runs::{self as worktree_runs, PATCH, WorktreeOfRun};
+use crate::worktree_runs::{self, PATCH, WorktreeOfRun};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,

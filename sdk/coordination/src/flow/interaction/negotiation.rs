@@ -110,13 +110,13 @@ impl RuleBook for Talks<'_> {
 }
 
 fn verdict(outcome: &NegotiationOutcome) -> Verdict {
-    let shown = |proposal: &ProposedTerms| {
+    let values = |proposal: &ProposedTerms| {
         let ProposedTerms { number, by, terms } = proposal;
         (json!(terms), json!(by), json!(number))
     };
     let (text, output) = match outcome {
         NegotiationOutcome::Agreed { proposal, signed } => {
-            let (terms, by, proposals) = shown(proposal);
+            let (terms, by, proposals) = values(proposal);
             let text = proposal.terms.clone();
             let output = json!({
                 "outcome": "agreed", "terms": terms, "by": by, "proposals": proposals, "accepted": signed,
@@ -134,7 +134,7 @@ fn verdict(outcome: &NegotiationOutcome) -> Verdict {
                 }
             };
             let (terms, by, proposals) =
-                last.as_ref().map_or((Value::Null, Value::Null, json!(0)), shown);
+                last.as_ref().map_or((Value::Null, Value::Null, json!(0)), values);
             let text = format!("no agreement: {why}");
             let output = json!({
                 "outcome": word, "terms": terms, "by": by, "proposals": proposals, "accepted": accepted,
