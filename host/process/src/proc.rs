@@ -88,6 +88,11 @@ impl Process {
             && pidfd_send_signal(&handle, Signal::KILL).is_ok()
     }
 
+    /// False if the process was reaped, even if another one has its pid now.
+    fn still_exists(&self) -> bool {
+        Self::read(self.pid).is_some_and(|now| now.identity() == self.identity())
+    }
+
     /// Pid of the parent; 0 for none.
     #[cfg(test)]
     pub(super) fn parent(&self) -> i32 {
@@ -344,7 +349,11 @@ pub(super) fn family(root: Pid) -> Vec<Process> {
         while let Some(pid) = pending.pop() {
             let Some(child) = Process::read(pid) else { continue };
             if known.insert(child.identity()) {
-                pending.extend(children(pid));
+                // Empty for most processes, which then need no second look.
+                let children = children(pid);
+                if !children.is_empty() && child.still_exists() {
+                    pending.extend(children);
+                }
                 family.push(child);
             }
         }
@@ -376,9 +385,18 @@ fn children_of_thread(threads: &ProcDirectory, thread: i32) -> Vec<Pid> {
     numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
-/// Descendants of `root`.
+/// Descendants of `root`. A child whose parent ended during the scan is missing: another process
+/// may have the parent's pid, and the child may be that one's.
 pub(super) fn descendants(root: Pid) -> Vec<Process> {
-    let mut others = all();
+    descendants_among(all(), root, Process::still_exists)
+}
+
+/// Descendants of `root` among `others`, of parents that still exist.
+fn descendants_among(
+    mut others: Vec<Process>,
+    root: Pid,
+    exists: impl Fn(&Process) -> bool,
+) -> Vec<Process> {
     let mut family = Vec::new();
     let mut parents = HashSet::from([root.as_raw_pid()]);
     loop {
@@ -387,7 +405,8 @@ pub(super) fn descendants(root: Pid) -> Vec<Process> {
         if children.is_empty() {
             return family;
         }
-        parents.extend(children.iter().map(|process| process.pid.as_raw_pid()));
+        let existing = children.iter().filter(|process| exists(process));
+        parents.extend(existing.map(|process| process.pid.as_raw_pid()));
         family.extend(children);
         others = rest;
     }
@@ -471,6 +490,23 @@ mod tests {
         };
         assert_eq!((zombie(1), zombie(2)), ((true, false), (false, true)));
         assert_eq!(Process::parse(getpid(), b"7 (cut short) S"), None);
+    }
+
+    #[test]
+    fn children_of_reused_pid_are_no_descendants() {
+        let process = |pid: i32, parent: i32| {
+            let stat = format!("{pid} (a) S {parent} 4 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0");
+            Process::parse(Pid::from_raw(pid).unwrap(), stat.as_bytes()).unwrap()
+        };
+        let all = [process(5, 4), process(2, 1), process(3, 2), process(4, 2), process(6, 3)];
+        let pids = |reused: i32| {
+            let exists = |process: &Process| process.pid.as_raw_pid() != reused;
+            let found = descendants_among(all.to_vec(), Pid::from_raw(1).unwrap(), exists);
+            found.iter().map(|process| process.pid.as_raw_pid()).collect::<Vec<_>>()
+        };
+        assert_eq!(pids(0), [2, 3, 4, 5, 6]);
+        assert_eq!(pids(4), [2, 3, 4, 6], "5 may be another process's child");
+        assert_eq!(pids(2), [2]);
     }
 
     #[test]

@@ -209,6 +209,7 @@ pub(crate) struct RunningStep {
     child: Child,
     step: GitStep,
     stderr: Vec<u8>,
+    exceeded_memory: bool,
     exit: Option<ProgramExit>,
     deadline: Instant,
     /// Directory of its temporary files; removed at the end.
@@ -241,7 +242,7 @@ impl RunningStep {
                     let surplus = self.stderr.len().saturating_sub(MAX_REPORTED * 4);
                     self.stderr.drain(..surplus);
                 }
-                Ok(Output::MemoryExceeded(_)) => {}
+                Ok(Output::MemoryExceeded(_)) => self.exceeded_memory = true,
                 Ok(Output::Exited(exit)) => self.exit = Some(exit),
                 Err(_) => return Err(self.timed_out()),
             }
@@ -265,6 +266,10 @@ impl RunningStep {
             }
             Some(ProgramExit::Code(code)) => {
                 Err(WorktreeError::Git { step, stderr: message_of(&self.stderr, code) })
+            }
+            Some(_) if self.exceeded_memory => {
+                let stderr = format!("it used more than {} GiB of memory", MEMORY_LIMIT >> 30);
+                Err(WorktreeError::Git { step, stderr })
             }
             Some(ProgramExit::Signal(signal)) => {
                 Err(WorktreeError::Git { step, stderr: format!("it was ended by signal {signal}") })
@@ -328,6 +333,7 @@ impl Git {
             child,
             step,
             stderr: Vec::new(),
+            exceeded_memory: false,
             exit: None,
             deadline,
             _temporary: removed,
