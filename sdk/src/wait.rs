@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::host::{Host, Pollable};
 use crate::hub::Hub;
-use crate::{Call, Child, Context, Exchange, Failure, OpenQuestion, Timer};
+use crate::{Call, Child, Context, Exchange, Failure, OpenQuestion, Timer, WaitEvent};
 
 /// Source that [`Context::wait`] can wait for.
 pub enum Source<'a> {
@@ -85,5 +85,25 @@ impl Context {
         ready.extend((0..sources.len()).filter(|&index| due(&rings_in[index])));
         ready.sort_unstable();
         Ok(ready)
+    }
+
+    /// Waits for the answer to one of several questions, and returns its index; none if the program
+    /// has output, or has exited.
+    pub(crate) fn first_answer(
+        &self,
+        questions: &[&OpenQuestion],
+        child: &Child,
+    ) -> Result<Option<usize>, Failure> {
+        if let [question] = questions {
+            let event = self.first_of(question, child)?;
+            return Ok((event == WaitEvent::Answer).then_some(0));
+        }
+        let sources = questions.iter().map(|question| Source::Question(question));
+        let sources: Vec<_> = sources.chain([Source::Child(child)]).collect();
+        let ready = self.wait(&sources, None)?;
+        if ready.is_empty() && self.cancelled() {
+            return Err(Failure::Cancelled);
+        }
+        Ok(ready.into_iter().find(|index| *index < questions.len()))
     }
 }

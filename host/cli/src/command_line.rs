@@ -9,6 +9,7 @@ use crate::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
         restart, send, start, stop, task, tasks, workspace,
     },
+    inbox,
     ui::exit::EXIT_CODES,
 };
 use a2a_hub_sandbox::CARRY;
@@ -114,6 +115,14 @@ pub(super) enum Command {
     /// Show, answer, watch or cancel one task, or save its files
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// List the questions that wait for you, and answer them
+    Inbox(inbox::InboxArgs),
+    /// Allow what an agent asks permission for
+    Allow(inbox::AllowArgs),
+    /// Deny what an agent asks permission for
+    Deny(inbox::DenyArgs),
+    /// Set a question aside, and move its deadline
+    Later(inbox::LaterArgs),
     /// Print the changes of a task, as `task diff` does
     Diff(task::worktrees::DiffOptions),
     /// Take over the changes of a task, as `task apply` does

@@ -6,6 +6,7 @@ mod bundle;
 mod client;
 mod command_line;
 mod commands;
+mod inbox;
 mod log_files;
 #[cfg(test)]
 mod surface;
@@ -156,6 +157,10 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Mcp(args) => commands::bridge::mcp(global, &args),
         Command::Tasks(tasks) => commands::tasks::tasks(global, &tasks),
         Command::Task(task) => commands::task::task(global, task),
+        Command::Inbox(args) => inbox::inbox(global, &args),
+        Command::Allow(args) => inbox::allow(global, &args),
+        Command::Deny(args) => inbox::deny(global, &args),
+        Command::Later(args) => inbox::later(global, &args),
         Command::Diff(args) => commands::task::worktrees::diff(global, &args),
         Command::Apply(args) => commands::task::worktrees::apply(global, &args),
         Command::Discard(args) => commands::task::worktrees::discard(global, &args),

@@ -99,7 +99,7 @@ impl Default for AgentConfig {
             mcp: BTreeMap::new(),
             workspaces: None,
             permissions: Permissions::default(),
-            approval_timeout_ms: 60 * 60 * 1000,
+            approval_timeout_ms: 24 * 60 * 60 * 1000,
             settings: BTreeMap::new(),
             limits: LimitsConfig::default(),
             // A working coding agent is slow, not stuck.
@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn agent_reads_settings_as_text() {
-        insta::assert_snapshot!(told(""), @r#"{"approval_timeout": "3600000", "permissions": "ask", "workspace": "/w"}"#);
+        insta::assert_snapshot!(told(""), @r#"{"approval_timeout": "86400000", "permissions": "ask", "workspace": "/w"}"#);
         let all = "permissions = 'read-only'\napproval_timeout_ms = 1\nsettings = { model = 'x', turns = 3, deep = true, heat = 0.5 }";
         insta::assert_snapshot!(told(all), @r#"{"approval_timeout": "1", "deep": "true", "heat": "0.5", "model": "x", "permissions": "read-only", "turns": "3", "workspace": "/w"}"#);
         let unnamed = Config::default().agent(&AgentId::parse("other").unwrap());

@@ -194,6 +194,8 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::PageTasks(_)
         | Operation::ListContexts(_)
         | Operation::GetContext { .. }
+        // An agent's program must neither see nor answer requests for permission.
+        | Operation::Question(_)
         | Operation::CheckAgent { .. }
         | Operation::WatchHub
         | Operation::GetCard { agent: None } => Access::Use,

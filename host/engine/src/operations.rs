@@ -40,7 +40,7 @@ use crate::observability::{
 use crate::{
     error::HubError,
     push::AdmittedConfig,
-    tasks::{EndsAt, ResponseMode, Subscription},
+    tasks::{EndsAt, Questions, ResponseMode, Subscription},
 };
 use a2a_hub_agents::{Agent, card_of, card_of_group, card_of_hub, lately};
 use a2a_hub_core::{
@@ -252,6 +252,10 @@ impl Hub {
             }
             Operation::Board(request) => {
                 Answer::Board(Box::pin(boards::perform(self, caller, request)).await?)
+            }
+            Operation::Question(request) => {
+                let questions = Questions(&self.tasks);
+                Answer::Question(Box::pin(questions.perform(caller, request)).await?)
             }
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();

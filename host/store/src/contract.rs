@@ -9,6 +9,7 @@ mod automation;
 mod context_memory;
 mod events;
 mod journals;
+mod questions;
 mod requests;
 mod tenants;
 mod topics;
@@ -58,6 +59,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     memory_stays_within_grant(&make()).await;
     racing_writes_stay_within_grant(Arc::new(make())).await;
     requests::requests_are_found_by_time(&make()).await;
+    questions::questions_are_listed_once_closed(&make()).await;
     automation::schedule_states_are_replaced_by_name(&make()).await;
     automation::trigger_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;

@@ -13,6 +13,7 @@ mod known_children;
 mod log;
 pub mod memory;
 mod pushes;
+mod questions;
 pub mod sqlite;
 mod topics;
 
@@ -21,6 +22,7 @@ pub use error::{BackupError, StorageError};
 pub use known_children::{KnownChild, KnownChildren};
 pub use log::{fold, fold_page};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
+pub use questions::{ClosedQuestion, ClosedQuestionFilter};
 pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
 
 use a2a_hub_clock::schedule;
@@ -162,6 +164,13 @@ pub trait TaskIndex: Send + Sync {
     /// Requests that began tasks since then (RFC 3339), oldest first; only of the latest `limit`
     /// tasks that changed since. An unreadable log has none.
     async fn requests(&self, since: &str, limit: usize) -> Result<Vec<BegunRequest>, StorageError>;
+
+    /// Questions of tasks that are not open any more, the latest first. Tasks of hubs before version
+    /// 0.2 have none.
+    async fn closed_questions(
+        &self,
+        filter: ClosedQuestionFilter,
+    ) -> Result<Vec<ClosedQuestion>, StorageError>;
 
     /// Numbers of tasks by agent and state; zero counts are left out.
     async fn tally(&self) -> Result<Vec<Tally>, StorageError>;

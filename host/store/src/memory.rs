@@ -2,13 +2,15 @@
 
 mod automation;
 mod context_memory;
+mod questions;
 mod topic_store;
 mod topics;
 
 use super::{
-    AgentMemory, BackupError, BegunRequest, ContextFilter, ContextMemory, Copied, Copies, Head,
-    HeadFilter, HeadPage, Outbox, Progress, PushFilter, RunJournal, Search, StorageError,
-    StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
+    ContextMemory, Copied, Copies, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
+    RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex,
+    TaskLog,
     context_memory::require_within_limits,
     log::{self, Conversation},
 };
@@ -154,8 +156,7 @@ impl TaskLog for MemoryStorage {
             log.journal.clear();
         }
         let requested = if expected == 0 { 1..=1 } else { expected + 1..=seq };
-        let numbers = requested.filter_map(|seq| Some((seq, by.cloned()?)));
-        log.askers.extend(numbers);
+        log.askers.extend(requested.filter_map(|seq| Some((seq, by.cloned()?))));
         log.events.extend(events);
         Ok(seq)
     }
@@ -256,6 +257,15 @@ impl TaskIndex for MemoryStorage {
             .collect();
         requests.reverse();
         Ok(requests)
+    }
+
+    async fn closed_questions(
+        &self,
+        filter: ClosedQuestionFilter,
+    ) -> Result<Vec<ClosedQuestion>, StorageError> {
+        let inner = self.lock();
+        let logs = inner.logs.values().map(|log| (&log.head, &log.events[..], &log.askers[..]));
+        Ok(questions::closed(logs, &filter))
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {

@@ -9,15 +9,17 @@ mod log;
 mod memories;
 mod pushes;
 mod queries;
+mod questions;
 #[cfg(test)]
 mod tests;
 mod topics;
 
 use super::{
-    AgentMemory, BackupError, BegunRequest, ContextFilter, ContextMemory, Copied, Copies,
-    CursorUse, Head, HeadFilter, HeadPage, NewTopicMessage, Outbox, Progress, PushFilter,
-    RunJournal, ScheduleStates, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
-    TaskIndex, TaskLog, TaskView, TopicQuery, TopicStore, TriggerStates,
+    AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
+    ContextMemory, Copied, Copies, CursorUse, Head, HeadFilter, HeadPage, NewTopicMessage, Outbox,
+    Progress, PushFilter, RunJournal, ScheduleStates, Search, StorageError, StoreHealth,
+    StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TaskView, TopicQuery, TopicStore,
+    TriggerStates,
 };
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
@@ -202,6 +204,13 @@ impl TaskIndex for SqliteStorage {
     async fn requests(&self, since: &str, limit: usize) -> Result<Vec<BegunRequest>, StorageError> {
         let since = since.to_owned();
         self.readers.read(move |db| log::events::requests(db, &since, limit)).await
+    }
+
+    async fn closed_questions(
+        &self,
+        filter: ClosedQuestionFilter,
+    ) -> Result<Vec<ClosedQuestion>, StorageError> {
+        self.readers.read(move |db| questions::closed(db, &filter)).await
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {

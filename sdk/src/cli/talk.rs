@@ -6,8 +6,9 @@
 //! next: Heard ◄─┤                                                ├─ the first of both
 //!               └─ a decision ◄── the permissions, or the client ┘
 //! ```
-//! One question is open at a time; others are queued. A status would hide the question from the
-//! client, so statuses are queued too.
+//! Each question is posed as soon as the program asks it: the hub shows one at a time to the client
+//! of the task, and lists all in the inbox. A status would hide a question from the client, so
+//! statuses are queued until none is open.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ use super::{activity, reuse};
 use crate::artifact::now;
 use crate::{
     Artifact, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, TaskState,
-    TaskStatus, TextStream, WaitEvent,
+    TaskStatus, TextStream,
 };
 
 /// Metadata member with the id of the program's session, by which a user continues it by hand.
@@ -55,6 +56,9 @@ const RETRY: Duration = Duration::from_secs(60);
 /// Limit of statuses queued during a question; of more, only the latest are kept.
 const MAX_UNSAID: usize = 32;
 
+/// Limit of open questions; others wait. The hub takes 32.
+const MAX_OPEN: usize = 16;
+
 /// State of a run.
 pub(super) struct Talk<'a> {
     pub(super) ctx: &'a Context,
@@ -77,10 +81,10 @@ pub(super) struct Talk<'a> {
     is_allowed_more: bool,
     /// Files that have an artifact already.
     changed: BTreeSet<String>,
-    /// Undecided questions, the oldest first.
+    /// Questions that are not posed yet, the oldest first.
     pending_questions: VecDeque<Question>,
-    /// Question that the client was asked.
-    open: Option<(Question, OpenQuestion)>,
+    /// Questions that the client was asked, the oldest first.
+    open: Vec<(Question, OpenQuestion)>,
     /// Statuses to send once no question is open.
     unsaid: VecDeque<TaskStatus>,
     /// True if a status had facts, which the end of the run removes from the task.
@@ -145,7 +149,7 @@ impl<'a> Talk<'a> {
             is_allowed_more: false,
             changed: BTreeSet::new(),
             pending_questions: VecDeque::new(),
-            open: None,
+            open: Vec::new(),
             unsaid: VecDeque::new(),
             has_reported: false,
             timeout: FIRST_WORD,
@@ -219,7 +223,7 @@ impl<'a> Talk<'a> {
         if let Some(session) = self.unkept.take() {
             self.sessions.store(&session, None)?;
         }
-        if self.open.is_some() {
+        if !self.open.is_empty() {
             // The next event may take long.
             self.stream.flush()?;
         }
@@ -236,20 +240,21 @@ impl<'a> Talk<'a> {
     }
 
     fn receive(&mut self) -> Result<DriverEvent, Failure> {
-        if self.open.is_none()
+        if self.open.len() < MAX_OPEN
             && let Some(question) = self.pending_questions.pop_front()
         {
             return self.ask(question);
         }
-        let Some((_, open)) = &self.open else {
+        if self.open.is_empty() {
             return match self.quiet {
                 Some(wait) => self.await_quiet(wait),
                 None => self.listen(),
             };
-        };
-        match self.ctx.first_of(open, &self.child)? {
-            WaitEvent::Answer => self.answered(),
-            WaitEvent::Output => self.read(Duration::ZERO),
+        }
+        let open: Vec<_> = self.open.iter().map(|(_, open)| open).collect();
+        match self.ctx.first_answer(&open, &self.child)? {
+            Some(index) => self.answered(index),
+            None => self.read(Duration::ZERO),
         }
     }
 
@@ -272,9 +277,9 @@ impl<'a> Talk<'a> {
             // A `null` removes the member from the task.
             metadata.extend(activity::OF_STATUSES.map(|name| (name.to_owned(), Value::Null)));
         }
-        let is_idle = self.open.take().is_none()
-            && self.pending_questions.is_empty()
-            && !self.is_allowed_more;
+        let is_idle =
+            self.open.is_empty() && self.pending_questions.is_empty() && !self.is_allowed_more;
+        self.open.clear();
         let is_answer = matches!(end, End::Completed { .. });
         let program = program.filter(|_| is_idle && is_answer);
         self.say_rest()?;
@@ -416,7 +421,7 @@ impl<'a> Talk<'a> {
         let within = millis.map(Duration::from_millis);
         match self.ctx.pose(Need::Input, question.prompt(self.name), within) {
             Ok(open) => {
-                self.open = Some((question, open));
+                self.open.push((question, open));
                 Ok(DriverEvent::Nothing)
             }
             Err(failure) => {
@@ -434,23 +439,29 @@ impl<'a> Talk<'a> {
         self.send_status_text(format!("nobody answered in time, which denies {}", question.tool))
     }
 
-    fn answered(&mut self) -> Result<DriverEvent, Failure> {
-        let Some((question, open)) = self.open.take() else { return Ok(DriverEvent::Nothing) };
+    fn answered(&mut self, index: usize) -> Result<DriverEvent, Failure> {
+        let (question, open) = self.open.remove(index);
         let answer = open.answer();
         if let Err(failure) = &answer {
             self.report_unanswered(&question, failure)?;
         }
         let event = decided(question, answer)?;
-        self.say_rest()?;
+        if self.open.is_empty() {
+            self.say_rest()?;
+        }
         Ok(event)
     }
 
     /// Withdraws a question that the program took back.
     fn withdraw(&mut self, id: &Value) -> Result<(), Failure> {
         self.pending_questions.retain(|question| question.id != *id);
-        if self.open.take_if(|(question, _)| question.id == *id).is_some() {
-            self.send_status_text(format!("{} took its question back", self.name))?;
+        let before = self.open.len();
+        self.open.retain(|(question, _)| question.id != *id);
+        if self.open.is_empty() {
             self.say_rest()?;
+        }
+        if self.open.len() < before {
+            self.send_status_text(format!("{} took its question back", self.name))?;
         }
         Ok(())
     }
@@ -481,7 +492,7 @@ impl<'a> Talk<'a> {
 
     fn send_status(&mut self, status: TaskStatus) -> Result<(), Failure> {
         self.stream.flush()?;
-        if self.open.is_none() {
+        if self.open.is_empty() {
             return self.ctx.emit([status]);
         }
         if self.unsaid.len() == MAX_UNSAID {
@@ -707,18 +718,18 @@ mod tests {
     #[test]
     fn withdrawn_question_lets_program_continue() {
         let host = ScriptedHost::new();
-        // The second question is still queued when it is withdrawn; the third belongs to another
-        // program.
+        // The second question waits behind the first when it is withdrawn; the third belongs to
+        // another program.
         fake(&host, "ask rm\nask mv\nsay busy\ntext half\ngone mv\ngone cp\ngone rm\ndone whole\n");
         let outcome = run_fake(&host);
         assert_eq!(
             (outcome.text().as_str(), outcome.state()),
             ("whole", Some(TaskState::Completed))
         );
-        assert_eq!((host.asked().len(), host.withdrawn()), (1, 1));
+        assert_eq!((host.asked().len(), host.withdrawn()), (2, 2));
         assert_eq!(
             host.said(),
-            ["Fake took its question back", "busy"],
+            ["busy", "Fake took its question back", "Fake took its question back"],
             "a status hides no question"
         );
     }

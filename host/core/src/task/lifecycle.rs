@@ -175,6 +175,29 @@ impl Lifecycle {
         matches!(self.phase, Phase::Returning { .. } | Phase::Queued { .. })
     }
 
+    /// Instant until which the task waits for its client's answer; none if it does not wait.
+    pub fn answer_until(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Asking { until, .. } | Phase::Evicted { until } => Some(until),
+            Phase::Queued { .. }
+            | Phase::Working { .. }
+            | Phase::Returning { .. }
+            | Phase::Leaving
+            | Phase::Over => None,
+        }
+    }
+
+    /// Moves the deadline of the open question, at most to the longest time for an answer. Returns
+    /// the new deadline; none if no question is open.
+    pub fn postpone(&mut self, now: Instant, time: Duration) -> Option<Instant> {
+        let later = now + time.min(self.timeouts.answer);
+        if let Phase::Asking { until, .. } | Phase::Evicted { until } = &mut self.phase {
+            *until = later;
+            return Some(later);
+        }
+        None
+    }
+
     /// Instant at which [`Signal::Time`] is due next.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {

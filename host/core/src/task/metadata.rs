@@ -13,8 +13,7 @@ use crate::{
 };
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
-    id::MessageId,
-    id::TaskId,
+    id::{MessageId, QuestionId, TaskId},
     message::{Message, Metadata, Role},
     question::{QUESTION, Question, QuestionKind},
     scheduled::{SCHEDULE, TRIGGER},
@@ -281,9 +280,16 @@ pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> Tas
     status(task, TaskState::Failed, Some(Message::text(Role::Agent, why)), Some(facts), now)
 }
 
-/// Status event: the agent asks its client, and the task waits in `state`.
-pub fn agent_question(task: &Task, state: TaskState, prompt: Message, now: String) -> TaskEvent {
-    let question = Question::fresh(question::kind(state, &prompt));
+/// Status event: the agent asks its client the question with this id, and the task waits in
+/// `state`.
+pub fn agent_question(
+    task: &Task,
+    state: TaskState,
+    id: QuestionId,
+    prompt: Message,
+    now: String,
+) -> TaskEvent {
+    let question = Question { id, ..Question::fresh(question::kind(state, &prompt)) };
     let fact = Metadata::from_iter([question.member()]);
     status(task, state, Some(prompt), Some(fact), now)
 }

@@ -117,7 +117,7 @@ mod tests {
     use a2a_hub_core::task::state;
     use a2a_hub_protocol::{
         event::Created,
-        id::{AgentId, ContextId, TaskId},
+        id::{AgentId, ContextId, QuestionId, TaskId},
         message::{Message, Metadata},
         task::TaskStatus,
     };
@@ -153,6 +153,7 @@ mod tests {
                     vec![metadata::agent_question(
                         &task,
                         TaskState::InputRequired,
+                        QuestionId::fresh(),
                         agent("?"),
                         now(),
                     )]

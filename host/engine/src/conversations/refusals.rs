@@ -62,6 +62,20 @@ pub fn question_not_open(
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }
 
+/// Refuses an answer that names no question, for another question was closed a moment ago.
+pub fn name_the_question(task: &Task, open_question: Option<&Question>) -> A2aError {
+    let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+    let id = open_question.map(|open| open.id.as_str()).unwrap_or_default();
+    let why = format!(
+        "the question before was closed a moment ago, and this answer names none; task `{0}` asks now: “{text}”; answer that one with \
+         `metadata.question` = `{id}` (`a2a-hub send AGENT --task {0} --question {id} ...`), or send the answer again in two seconds",
+        task.id
+    );
+    let details =
+        json!({ "state": task.status.state.name(), "question": open_question, "text": text });
+    A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
+}
+
 /// Refuses a further message to a task that asks a question: it would be the answer.
 pub fn asks_now(task: &Task) -> A2aError {
     let why = format!(

@@ -48,6 +48,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     error::A2aError,
     event::TaskEvent,
+    id::QuestionId,
     message::{Message, Metadata},
     question::Question as AgentQuestion,
     task::TaskState,
@@ -89,6 +90,10 @@ pub(super) struct TaskActor {
     pub(super) recording: Option<RecordedRun>,
     /// Client's answers to questions that the agent will ask again.
     pub(super) answers: Answers,
+    /// Questions that a person set aside.
+    pub(super) set_aside: Vec<QuestionId>,
+    /// Time at which a question was closed otherwise than by a message that named no question.
+    pub(super) question_closed_at: Option<Instant>,
     /// Last usage that was reported.
     pub(super) reported: Usage,
     /// Bytes of the events that are repeated beside a status.
@@ -231,6 +236,8 @@ impl TaskActor {
             tasks: None,
             recording: None,
             answers,
+            set_aside: Vec::new(),
+            question_closed_at: None,
             reported: Usage::default(),
             repeated_bytes: Arc::default(),
             goes_on,
@@ -347,6 +354,12 @@ impl TaskActor {
             return Box::pin(self.record_entry(&recorded, stored_tx)).await;
         }
         self.count_first_word(&event);
+        if let ActorEvent::Command(Some(ActorCommand::Input(input))) = &event
+            && let Some(id) = input.answers.clone()
+        {
+            // Boxed, as it is rare.
+            Box::pin(self.bring_forward(&id)).await?;
+        }
         let (before, had_turn) = (self.lifecycle, self.permits.has_permit());
         let Some((signal, mut payload)) = self.signal(event) else { return Ok(()) };
         if matches!(signal, Signal::Cancel | Signal::Exhausted) {
@@ -386,7 +399,9 @@ impl TaskActor {
         let mut payload = SignalPayload::default();
         let signal = match actor_event {
             ActorEvent::Command(Some(ActorCommand::Input(input))) => {
+                let names_question = input.answers.is_some();
                 self.accept_input(*input, &mut payload)?;
+                self.question_closed(!names_question);
                 Signal::ClientMessage
             }
             ActorEvent::Command(Some(ActorCommand::Cancel { by, facts })) => {
@@ -403,6 +418,15 @@ impl TaskActor {
             ActorEvent::Command(Some(ActorCommand::ChangeBoard(change))) => {
                 payload.events = vec![self.board_change(*change)?];
                 Signal::AgentEvent { working: true }
+            }
+            ActorEvent::Command(Some(ActorCommand::ReportQuestions(reply_tx))) => {
+                // The sender may be gone; then nobody needs the reply.
+                let _ = reply_tx.send(self.question_state());
+                return None;
+            }
+            ActorEvent::Command(Some(ActorCommand::Postpone(id, time, reply_tx))) => {
+                let _ = reply_tx.send(self.postpone(&id, time));
+                return None;
             }
             // The agent may have continued since the request.
             ActorEvent::Command(Some(ActorCommand::Park(_))) if !self.can_be_let_go() => {
@@ -431,7 +455,10 @@ impl TaskActor {
                 let asking = Asking::for_task(self.recorder.task(), &self.agent);
                 self.permits.reacquire_permit(asking, waits_for, call)?
             }
-            ActorEvent::Time => Signal::Time,
+            ActorEvent::Time => {
+                self.question_closed(false);
+                Signal::Time
+            }
             ActorEvent::Request(GuestRequest::Emit(emitted)) => {
                 let (task, now) = (self.recorder.task(), clock::now());
                 let events = emitted.into_iter().map(|it| event(task, it)).collect();
@@ -447,7 +474,10 @@ impl TaskActor {
                 payload.events = vec![self.reading()?];
                 Signal::Read
             }
-            ActorEvent::Withdrawn => Signal::Withdrawn,
+            ActorEvent::Withdrawn => {
+                self.question_closed(false);
+                Signal::Withdrawn
+            }
             ActorEvent::Ended(ended) if self.guest.as_ref().is_some_and(|guest| guest.tends) => {
                 payload.events = vec![last(self.recorder.task(), ended).1];
                 Signal::Tended

@@ -8,8 +8,9 @@ use a2a_hub_protocol::{
     error::A2aError,
     id::QuestionId,
     message::{Message, Metadata},
+    question::QuestionKind,
 };
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 use tokio::sync::oneshot;
 
 /// A command to a task's actor.
@@ -27,6 +28,10 @@ pub(super) enum ActorCommand {
     Input(Box<Input>),
     /// Record a change of a blackboard by a program of the agent at work.
     ChangeBoard(Box<BoardChange>),
+    /// Report the deadline of the open question, and the queued questions.
+    ReportQuestions(oneshot::Sender<QuestionState>),
+    /// Set a question aside for this time; reports whether the task asks it.
+    Postpone(QuestionId, Duration, oneshot::Sender<bool>),
     /// Evict the waiting agent to free capacity; the sender is dropped once that is done.
     Park(oneshot::Sender<()>),
     /// The hub shuts down.
@@ -40,6 +45,24 @@ pub(super) struct BoardChange {
     pub(super) contribution: BoardContribution,
     /// Reports whether the change is recorded.
     pub(super) reply_tx: oneshot::Sender<Result<(), A2aError>>,
+}
+
+/// State of a task's questions that is not in its log.
+pub(super) struct QuestionState {
+    /// Time until the deadline of the open question; none if no question waits for an answer.
+    pub(super) expires_in: Option<Duration>,
+    /// Questions that a person set aside.
+    pub(super) set_aside: Vec<QuestionId>,
+    /// Further questions of the agent itself, which it asks once the open one is answered.
+    pub(super) queued: Vec<QueuedQuestion>,
+}
+
+/// A question that is asked after another one.
+pub(super) struct QueuedQuestion {
+    pub(super) id: QuestionId,
+    pub(super) opened_at: String,
+    pub(super) kind: QuestionKind,
+    pub(super) prompt: Message,
 }
 
 /// A client's message to an existing task.

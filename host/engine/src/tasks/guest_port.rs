@@ -8,6 +8,7 @@ use a2a_hub_core::task::{
 };
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, TaskEvent},
+    id::QuestionId,
     message::Message,
     question::Question as AgentQuestion,
     task::{Task, TaskState},
@@ -54,6 +55,8 @@ pub(super) enum GuestRequest {
 
 /// A question to the client.
 pub(super) struct GuestQuestion {
+    pub(super) id: QuestionId,
+    pub(super) opened_at: String,
     pub(super) need: Need,
     pub(super) prompt: Message,
     /// Time limit of the answer.
@@ -127,7 +130,9 @@ impl ActorPort {
         waits: bool,
     ) -> Result<ClientAnswer, Failure> {
         let (answer, answered) = oneshot::channel();
-        let question = GuestQuestion { need, prompt, timeout, answer, of_child: None, waits };
+        let (id, opened_at, of_child) = (QuestionId::fresh(), clock::now(), None);
+        let question =
+            GuestQuestion { id, opened_at, need, prompt, timeout, answer, of_child, waits };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await

@@ -21,6 +21,7 @@ mod worktree_retention;
 pub use a2a_hub_store::feed::{EndsAt, Subscription};
 pub use delegation::directory::Directory;
 pub use new_task::{NewTask, ResponseMode, SubmitError, TaskRefused};
+pub(crate) use query::questions::Questions;
 pub use recovery::recover_tasks::Recovered;
 
 use crate::conversations::refusals::{not_cancelable, not_waiting, require_past_event};

@@ -46,6 +46,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Schedules(schedules) => json!(schedules),
         Answer::Schedule(schedule) => json!(schedule),
         Answer::Trigger(answer) => json!(answer),
+        Answer::Question(answer) => json!(answer),
         Answer::Topic(answer) => json!(answer),
         Answer::Board(answer) => answer,
         Answer::Plugins(plugins) => json!(plugins),

@@ -1,12 +1,13 @@
 //! Methods of the hub's dialect: one table, which serves requests and `rpc.discover`.
 
+pub use super::method::HubMethod;
 use crate::topics::{
     DeleteParams, Deleted, PublishParams, PublishedMessage, ReadParams, TopicList, TopicPage,
 };
 use crate::{
     hub::{
-        event::HubEvent, grant_params, handoff_params, params, schemas, topic_params,
-        trigger_params, worktree_params,
+        event::HubEvent, grant_params, handoff_params, method::PLAIN, params, questions, schemas,
+        topic_params, trigger_params, worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
@@ -20,38 +21,8 @@ use crate::{
     },
     v03,
 };
-use schemars::{JsonSchema as _, Schema, SchemaGenerator};
+use schemars::{JsonSchema as _, SchemaGenerator};
 use serde_json::{Value, json};
-
-/// A method: its name, parameters and result.
-pub struct HubMethod {
-    /// Name of the method in requests, such as `hub/status`.
-    pub name: &'static str,
-    /// Description of the method in one line.
-    pub summary: &'static str,
-    /// Example parameters as JSON.
-    pub example: &'static str,
-    /// True if the method answers with a stream; each item is a result.
-    pub streams: bool,
-    /// True if only administrators may call the method, because it changes the hub or shows data of
-    /// all tenants.
-    pub admin: bool,
-    pub(super) params: fn(&mut SchemaGenerator) -> Schema,
-    pub(super) result: fn(&mut SchemaGenerator) -> Schema,
-    read: fn(Value) -> Result<Operation, A2aError>,
-}
-
-/// Default values of a row.
-const PLAIN: HubMethod = HubMethod {
-    name: "",
-    summary: "",
-    example: "{}",
-    streams: false,
-    admin: false,
-    params: params::NoParams::json_schema,
-    result: schemas::task,
-    read: |_| Err(A2aError::new(ErrorKind::MethodNotFound, "a method without a name")),
-};
 
 /// All methods of the hub's dialect.
 pub static METHODS: &[HubMethod] = &[
@@ -194,6 +165,10 @@ pub static METHODS: &[HubMethod] = &[
         read: |value| Ok(Operation::ResumeSchedule { name: params::one_schedule(value)? }),
         ..PLAIN
     },
+    questions::LIST,
+    questions::ANSWER,
+    questions::LATER,
+    questions::HISTORY,
     HubMethod {
         name: "hub/triggers/list",
         summary: "List the triggers with their latest run, and those that their limit stopped",

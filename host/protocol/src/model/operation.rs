@@ -12,9 +12,11 @@ mod name;
 mod page;
 mod placing;
 mod plugins;
+mod questions;
 mod requirements;
 mod schedules;
 mod send;
+mod task_lists;
 mod tier;
 mod tree;
 mod triggers;
@@ -38,9 +40,14 @@ pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
     PluginsRefreshed,
 };
+pub use questions::{
+    OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory, QuestionQuery,
+    QuestionRequest, QuestionResult,
+};
 pub use requirements::{AgentGroup, AgentRequirements};
 pub use schedules::{ScheduleInfo, ScheduleRun};
 pub use send::{RequestForm, SendMessage, Wait};
+pub use task_lists::{ListedTask, TaskPageQuery, TaskQuery};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use triggers::{TriggerAnswer, TriggerInfo, TriggerRequest, TriggerRun};
@@ -55,7 +62,7 @@ pub use worktrees::{
 
 use crate::model::{
     card::AgentCard,
-    id::{AgentId, ContextId, PushConfigId, TaskId, TenantId},
+    id::{AgentId, ContextId, PushConfigId, TaskId},
     interface::{Binding, Version},
     message::Message,
     push::{Delivery, OfferedPush, PublicKey, PushConfig},
@@ -159,6 +166,8 @@ pub enum Operation {
     HandOver(HandOver),
     /// Lists, shows, takes over or removes the worktrees of tasks.
     Worktree(WorktreeRequest),
+    /// Lists, answers or postpones the questions of all tasks, or lists earlier ones.
+    Question(QuestionRequest),
     /// Answers without further checks.
     Ping,
     /// Returns the status of the hub.
@@ -335,90 +344,6 @@ impl Operation {
     }
 }
 
-/// Filter for tasks, newest first, and the detail of each task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskQuery {
-    /// Restricts the list to tasks whose id begins with this prefix.
-    pub id_prefix: Option<String>,
-    /// Restricts the list to tasks of this agent.
-    pub agent: Option<AgentId>,
-    /// Restricts the list to tasks whose status changed at this time or later: RFC 3339 in UTC with
-    /// milliseconds.
-    pub since: Option<String>,
-    /// Restricts the list to tasks of this conversation.
-    pub context: Option<ContextId>,
-    /// Restricts the list to tasks of this tenant.
-    pub tenant: Option<TenantId>,
-    /// Restricts the list to tasks whose client last set this working directory.
-    pub directory: Option<String>,
-    /// Restricts the list to tasks of this workflow, including the root task whose id is the
-    /// workflow's name.
-    pub workflow: Option<String>,
-    /// Restricts the list to tasks in this state.
-    pub state: Option<TaskState>,
-    /// Section of the filtered list.
-    pub page: Page,
-    /// Maximum number of latest messages of each task; all, if `None`.
-    pub history_length: Option<usize>,
-    /// True to include artifacts. The artifacts of a thousand tasks may have gigabytes.
-    pub include_artifacts: bool,
-}
-
-impl TaskQuery {
-    /// All tasks, in this section of the list, with their whole history and without artifacts.
-    pub fn all(page: Page) -> Self {
-        let (id_prefix, agent, since, context) = Default::default();
-        let (tenant, directory, workflow, state) = Default::default();
-        Self {
-            id_prefix,
-            agent,
-            since,
-            context,
-            tenant,
-            directory,
-            workflow,
-            state,
-            page,
-            history_length: None,
-            include_artifacts: false,
-        }
-    }
-}
-
-/// Filter for a page of tasks, most recently changed status first, and the detail of each task (A2A
-/// 1.0, section 3.1.4).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskPageQuery {
-    /// Restricts the list to tasks of this agent.
-    pub agent: Option<AgentId>,
-    /// Restricts the list to tasks of this conversation.
-    pub context: Option<ContextId>,
-    /// Restricts the list to tasks of this tenant.
-    pub tenant: Option<TenantId>,
-    /// Restricts the list to tasks in this state.
-    pub state: Option<TaskState>,
-    /// Restricts the list to tasks whose status changed at this time or later: RFC 3339 in UTC with
-    /// milliseconds.
-    pub since: Option<String>,
-    /// Cursor: the page begins after this task.
-    pub after: Option<TaskCursor>,
-    /// Maximum number of tasks of a page.
-    pub size: usize,
-    /// Maximum number of latest messages of each task; all, if `None`.
-    pub history_length: Option<usize>,
-    /// True to include artifacts.
-    pub include_artifacts: bool,
-}
-
-/// Task in a list of tasks of all agents.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ListedTask {
-    /// Agent of the task.
-    pub agent: AgentId,
-    /// Snapshot of the task.
-    pub task: Task,
-}
-
 /// Answer to an operation that does not stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
@@ -471,6 +396,8 @@ pub enum Answer {
     },
     /// Answer to a request for worktrees.
     Worktree(WorktreeAnswer),
+    /// Open questions, earlier ones, or the result of an answer.
+    Question(QuestionAnswer),
     /// Answer to a ping.
     Pong(Pong),
     /// Status of the hub.

@@ -114,6 +114,10 @@ async fn method_access_depends_on_caller() {
     hub/schedules/run                     -32005  -32006  -32006
     hub/schedules/pause                   -32005  -32006  -32006
     hub/schedules/resume                  -32005  -32006  -32006
+    hub/questions/list                        ok      ok  -32006
+    hub/questions/answer                      ok      ok  -32006
+    hub/questions/later                   -32005  -32005  -32006
+    hub/questions/history                     ok      ok  -32006
     hub/triggers/list                     -32005  -32006  -32006
     hub/triggers/run                      -32005  -32006  -32006
     hub/triggers/pause                    -32005  -32006  -32006

@@ -4,14 +4,14 @@
 use super::{ActorEvent, SignalPayload, TaskActor};
 use crate::conversations::{
     generation,
-    refusals::{asks_now, question_not_open},
+    refusals::{asks_now, name_the_question, question_not_open},
 };
 use crate::tasks::{
     command::{BoardChange, Input, RunInput},
     guest_port::{GuestRequest, MessageReader},
 };
 use a2a_hub_clock as clock;
-use a2a_hub_core::task::{list_limits::ListFull, metadata, question, unattended};
+use a2a_hub_core::task::{list_limits::ListFull, metadata, open_questions, question, unattended};
 use a2a_hub_protocol::boards::next_change;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -41,13 +41,19 @@ impl TaskActor {
             let _ = reply_tx.send(Err(asks_now(task)));
             return None;
         }
-        if let Err(stale_question) = question::admit(open_question.as_ref(), answers) {
+        if let Err(stale_question) = question::admit(open_question.as_ref(), answers.clone()) {
             // The sender may be gone; then nobody needs the reply.
             let _ = reply_tx.send(Err(question_not_open(
                 task,
                 open_question.as_ref(),
                 &stale_question,
             )));
+            return None;
+        }
+        let since = self.question_closed_at.map(|at| at.elapsed());
+        let open_kind = open_question.as_ref().map(|open| open.kind);
+        if answers.is_none() && !open_questions::admits_unnamed(open_kind, since) {
+            let _ = reply_tx.send(Err(name_the_question(task, open_question.as_ref())));
             return None;
         }
         // An answer is accepted in any case: its question was asked while the history had room.

@@ -1,14 +1,20 @@
 //! Questions of a task to its client: asked one at a time, as the task's record shows only one; and
 //! eviction of the agent while it waits.
 
-use super::{SignalPayload, TaskActor};
-use crate::tasks::guest_port::{GuestQuestion, GuestRequest};
+use super::{SignalPayload, TaskActor, recorder::Unstorable};
+use crate::tasks::{
+    command::{QuestionState, QueuedQuestion},
+    guest_port::{GuestQuestion, GuestRequest},
+};
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     grant::Resume,
-    task::{lifecycle::Signal, metadata},
+    task::{lifecycle::Signal, metadata, question},
 };
-use a2a_hub_runtime::Failure;
+use a2a_hub_protocol::{id::QuestionId, question::Question as AgentQuestion, task::TaskState};
+use a2a_hub_runtime::{Failure, port::tasks::Need};
+use std::time::Duration;
+use tokio::time::Instant;
 
 impl TaskActor {
     /// Asks a question of the agent or of one of its children. A question that was answered before
@@ -33,7 +39,16 @@ impl TaskActor {
             }
             return waits.then_some(Signal::Waits(true));
         }
-        let GuestQuestion { need, prompt, timeout, answer, of_child, waits } = *question;
+        self.open_question(*question, payload)
+    }
+
+    /// Asks a question while none is open, or in place of the open one.
+    fn open_question(
+        &mut self,
+        question: GuestQuestion,
+        payload: &mut SignalPayload,
+    ) -> Option<Signal> {
+        let GuestQuestion { id, need, prompt, timeout, answer, of_child, waits, .. } = question;
         if let Err(full) = self.recorder.require_history_capacity() {
             // A guest that has ended needs no answer.
             let why = format!(
@@ -51,7 +66,7 @@ impl TaskActor {
             Some(child_question) => {
                 vec![metadata::child_question(task, state, &child_question, prompt, now)]
             }
-            None => vec![metadata::agent_question(task, state, prompt, now)],
+            None => vec![metadata::agent_question(task, state, id, prompt, now)],
         };
         if let Some(guest) = &mut self.guest {
             (guest.answer_tx, guest.answer, guest.asks_for_child) = (Some(answer), None, is_childs);
@@ -64,6 +79,110 @@ impl TaskActor {
         let guest = self.guest.as_ref().filter(|guest| !guest.asks_for_child);
         let answer_tx = guest.and_then(|guest| guest.answer_tx.as_ref());
         self.lifecycle.asks() && answer_tx.is_some_and(|answer_tx| !answer_tx.is_closed())
+    }
+
+    /// Asks a queued question in place of the open one, which is queued first: the client answers
+    /// it by its id. Does nothing if no queued question of the agent has this id.
+    pub(in crate::tasks) async fn bring_forward(
+        &mut self,
+        id: &QuestionId,
+    ) -> Result<(), Unstorable> {
+        let until = self.lifecycle.answer_until();
+        let (only_waits, task) = (self.lifecycle.only_waits(), self.recorder.task());
+        if !self.lifecycle.asks() || self.recorder.require_history_capacity().is_err() {
+            return Ok(());
+        }
+        let open = AgentQuestion::from_metadata(task.metadata.as_ref());
+        let (Some(open), Some(prompt)) = (open, task.status.message.clone()) else { return Ok(()) };
+        let is_login = task.status.state == TaskState::AuthRequired;
+        let need = if is_login { Need::Auth } else { Need::Input };
+        let opened_at = task.status.timestamp.clone();
+        let Some(guest) = &mut self.guest else { return Ok(()) };
+        let is_it = |question: &GuestQuestion| {
+            question.id == *id && question.of_child.is_none() && !question.answer.is_closed()
+        };
+        let Some(at) = guest.questions.iter().position(|question| is_it(question)) else {
+            return Ok(());
+        };
+        let Some(answer) = guest.answer_tx.take() else { return Ok(()) };
+        let Some(wanted) = guest.questions.remove(at) else { return Ok(()) };
+        let remaining =
+            until.map(|until| until.saturating_duration_since(Instant::now().into_std()));
+        let of_child = guest.asks_for_child.then(|| open.clone());
+        guest.questions.push_front(Box::new(GuestQuestion {
+            id: open.id,
+            opened_at,
+            need,
+            prompt,
+            timeout: remaining,
+            answer,
+            of_child,
+            waits: only_waits,
+        }));
+        let mut payload = SignalPayload::default();
+        match self.open_question(*wanted, &mut payload) {
+            Some(signal) => self.carry_out(signal, &mut payload).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Describes the open question's deadline, and the queued questions of the agent itself.
+    pub(in crate::tasks) fn question_state(&self) -> QuestionState {
+        let now = Instant::now().into_std();
+        let remaining = |until: std::time::Instant| until.saturating_duration_since(now);
+        let guest = self.guest.as_ref().filter(|_| self.lifecycle.asks());
+        let queued = guest
+            .into_iter()
+            .flat_map(|guest| &guest.questions)
+            .filter(|question| question.of_child.is_none() && !question.answer.is_closed());
+        let queued = queued.map(|question| QueuedQuestion {
+            id: question.id.clone(),
+            opened_at: question.opened_at.clone(),
+            kind: question::kind(question.need.state(), &question.prompt),
+            prompt: question.prompt.clone(),
+        });
+        QuestionState {
+            expires_in: self.lifecycle.answer_until().map(remaining),
+            set_aside: self.set_aside.clone(),
+            queued: queued.collect(),
+        }
+    }
+
+    /// Sets the open question or a queued one aside, for at most the longest time for an answer.
+    /// Returns false if the task does not ask it.
+    pub(in crate::tasks) fn postpone(&mut self, id: &QuestionId, time: Duration) -> bool {
+        let open = AgentQuestion::from_metadata(self.recorder.task().metadata.as_ref());
+        let now = Instant::now().into_std();
+        let is_open = open.is_some_and(|open| open.id == *id);
+        let queued = self
+            .guest
+            .as_mut()
+            .and_then(|guest| guest.questions.iter_mut().find(|question| question.id == *id));
+        let is_known = match queued {
+            _ if is_open => self.lifecycle.postpone(now, time).is_some(),
+            // Its time begins once it is asked.
+            Some(queued) => {
+                queued.timeout = Some(time);
+                true
+            }
+            None => false,
+        };
+        if is_known && !self.set_aside.contains(id) {
+            self.set_aside.push(id.clone());
+        }
+        is_known
+    }
+
+    /// Notes that the open question, if any, is closed, and how: a message that names no question may be
+    /// meant for it, and not for the next one.
+    pub(in crate::tasks) fn question_closed(&mut self, by_unnamed_answer: bool) {
+        if !self.lifecycle.asks() {
+            return;
+        }
+        self.question_closed_at = (!by_unnamed_answer).then(Instant::now);
+        if let Some(closed) = AgentQuestion::from_metadata(self.recorder.task().metadata.as_ref()) {
+            self.set_aside.retain(|id| *id != closed.id);
+        }
     }
 
     /// Next queued question, once none is open. Skips questions whose asker is gone.

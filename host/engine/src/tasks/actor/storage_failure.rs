@@ -39,7 +39,8 @@ impl TaskActor {
                         let _ = input.reply_tx.send(Err(refused));
                     }
                     // No agent is at work on it any more.
-                    Some(ActorCommand::Cancel { .. } | ActorCommand::Exhausted(_) | ActorCommand::ChangeBoard(_) | ActorCommand::Park(_)) => {}
+                    Some(ActorCommand::Cancel { .. } | ActorCommand::Exhausted(_) | ActorCommand::ChangeBoard(_)
+                        | ActorCommand::ReportQuestions(_) | ActorCommand::Postpone(..) | ActorCommand::Park(_)) => {}
                 },
                 () = until_usable(&*storage, pause) => {
                     if self.fail_after_all(why).await.is_ok() {

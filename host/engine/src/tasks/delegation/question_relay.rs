@@ -5,6 +5,7 @@ use crate::tasks::{
     guest_port::{GuestQuestion, GuestRequest},
 };
 use a2a_hub_agents::Agent;
+use a2a_hub_clock as clock;
 use a2a_hub_core::{access_control::Principal, task::question::handed_on};
 use a2a_hub_protocol::{
     error::A2aError,
@@ -85,8 +86,11 @@ impl QuestionRelay {
     }
 
     /// Starts asking the parent's client.
-    fn open(&self, (question, prompt, need): (AgentQuestion, Message, Need)) -> OpenQuestion<'_> {
-        OpenQuestion { answer: Box::pin(self.ask(need, question.clone(), prompt)), question }
+    fn open(
+        &self,
+        (question, prompt, need): (AgentQuestion, Message, Need),
+    ) -> RelayedQuestion<'_> {
+        RelayedQuestion { answer: Box::pin(self.ask(need, question.clone(), prompt)), question }
     }
 
     /// Question of the child in this status, in its parent's words; none if the parent's agent
@@ -117,8 +121,10 @@ impl QuestionRelay {
     ) -> Result<ClientAnswer, Failure> {
         let _one_at_a_time = self.asking.lock().await;
         let (answer, answered) = oneshot::channel();
+        let (id, opened_at) = (child_question.id.clone(), clock::now());
         let (timeout, of_child, waits) = (None, Some(child_question), false);
-        let question = GuestQuestion { need, prompt, timeout, answer, of_child, waits };
+        let question =
+            GuestQuestion { id, opened_at, need, prompt, timeout, answer, of_child, waits };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await
@@ -148,13 +154,13 @@ impl QuestionRelay {
 }
 
 /// A child's question before the parent's client. Dropping it withdraws the question.
-struct OpenQuestion<'a> {
+struct RelayedQuestion<'a> {
     question: AgentQuestion,
     answer: BoxFuture<'a, Result<ClientAnswer, Failure>>,
 }
 
 /// Waits for the answer, if a question is open.
-async fn answered(open: &mut Option<OpenQuestion<'_>>) -> Result<ClientAnswer, Failure> {
+async fn answered(open: &mut Option<RelayedQuestion<'_>>) -> Result<ClientAnswer, Failure> {
     match open {
         Some(open) => open.answer.as_mut().await,
         None => pending().await,

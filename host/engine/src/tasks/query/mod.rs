@@ -1,6 +1,7 @@
 //! Queries over tasks: lists, trees and the facts that routing needs.
 
 pub(super) mod list;
+pub(super) mod questions;
 pub(super) mod resume;
 pub(super) mod routing_facts;
 pub(super) mod tree;

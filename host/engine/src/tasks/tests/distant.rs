@@ -8,8 +8,9 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
 };
 use a2a_hub_store::{
-    BegunRequest, ContextFilter, Head, HeadFilter, HeadPage, RunJournal, StorageError, StoreHealth,
-    StoredTask, Tally, TaskCounts, TaskIndex, TaskLog, memory::MemoryStorage,
+    BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Head, HeadFilter, HeadPage,
+    RunJournal, StorageError, StoreHealth, StoredTask, Tally, TaskCounts, TaskIndex, TaskLog,
+    memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -108,6 +109,14 @@ impl TaskIndex for Distant {
     async fn requests(&self, since: &str, limit: usize) -> Result<Vec<BegunRequest>, StorageError> {
         sleep(LATENCY).await;
         self.there.requests(since, limit).await
+    }
+
+    async fn closed_questions(
+        &self,
+        filter: ClosedQuestionFilter,
+    ) -> Result<Vec<ClosedQuestion>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.closed_questions(filter).await
     }
 
     async fn page(&self, query: &TaskPageQuery) -> Result<HeadPage, StorageError> {

@@ -4,6 +4,7 @@ mod beside;
 mod budgets;
 mod continuing;
 mod directories;
+mod inbox;
 mod keys;
 mod recovered;
 mod spending;

@@ -35,6 +35,7 @@ impl Operation {
             Self::PauseSchedule { .. } => "pause_schedule",
             Self::ResumeSchedule { .. } => "resume_schedule",
             Self::Trigger(request) => request.name(),
+            Self::Question(request) => request.name(),
             Self::Topic(request) => request.name(),
             Self::Board(request) => request.name(),
             Self::ListPlugins => "list_plugins",

@@ -6,6 +6,7 @@ pub(super) mod error;
 pub(super) mod failure;
 pub(super) mod files;
 pub(super) mod losses;
+pub(super) mod migrations;
 pub(super) mod per_runtime;
 pub(super) mod readers;
 pub(super) mod schema;

@@ -4,9 +4,11 @@ use super::rows::{self, Row as EventRow, each_event};
 use crate::{
     BegunRequest, Head, HeadFilter, StorageError, StoredTask, Tally,
     log::{self, Conversation},
+    questions::{self, QuestionChange},
     sqlite::{
         context_memory::key,
         db::{failure::SqliteFailure, schema::integer},
+        questions as question_table,
     },
 };
 use a2a_hub_core::access_control::Principal;
@@ -52,6 +54,7 @@ pub(in crate::sqlite) struct Addition {
     expected: u64,
     events: Vec<Arc<TaskEvent>>,
     rows: Vec<EventRow>,
+    questions: Vec<QuestionChange>,
     by: Option<String>,
 }
 
@@ -63,7 +66,8 @@ impl Addition {
         by: Option<&Principal>,
     ) -> Result<Self, StorageError> {
         let rows = rows::from_events(expected, &events)?;
-        Ok(Self { task, expected, events, rows, by: by.map(Principal::to_log) })
+        let questions = questions::changes(expected, &events);
+        Ok(Self { task, expected, events, rows, questions, by: by.map(Principal::to_log) })
     }
 
     /// Size of the write in bytes.
@@ -79,6 +83,7 @@ impl Addition {
     pub(in crate::sqlite) fn append(&self, db: &Connection) -> Result<u64, SqliteFailure> {
         let known = head(db, &self.task)?;
         let is_new = known.is_none();
+        let has_question = known.as_ref().is_some_and(|head| head.state.is_interrupted());
         let head = log::extend(known, &self.task, self.expected, &self.events)?;
         let sql = "INSERT INTO events (task, seq, event, asker) VALUES (?1, ?2, ?3, ?4)";
         let mut insert = db.prepare_cached(sql)?;
@@ -90,6 +95,11 @@ impl Addition {
             insert_head(db, &head)?;
         } else {
             update_head(db, &head)?;
+        }
+        // Most tasks ask nothing, and write no rows.
+        let asks = |change: &QuestionChange| matches!(change, QuestionChange::Opened { .. });
+        if has_question || self.questions.iter().any(asks) {
+            question_table::change(db, &head, &self.questions, self.by.as_deref())?;
         }
         Ok(head.seq)
     }
@@ -107,7 +117,7 @@ pub(in crate::sqlite) fn head(
 /// Like [`UPDATE_HEAD`], phrased so that SQLite needs no statement journal (its documentation,
 /// "Temporary Files Used By SQLite", section 2.5): `OR FAIL`, since any failure rolls back the
 /// whole transaction, and neither functions nor `DO UPDATE`, here or in the triggers of
-/// `schema.rs`.
+/// `migrations.rs`.
 const INSERT_HEAD: &str = "INSERT OR FAIL INTO tasks
     (id, context, agent, state, seq, created, updated, directory, parent, workflow, tenant)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";

@@ -5,7 +5,7 @@ use super::*;
 /// File of a hub before any additions to its tables.
 fn from_before(file: &Path) -> Connection {
     let old = Connection::open(file).unwrap();
-    for migration in &db::schema::MIGRATIONS[..5] {
+    for migration in &db::migrations::MIGRATIONS[..5] {
         old.execute_batch(migration).unwrap();
     }
     old.pragma_update(None, "application_id", 0x6132_6168).unwrap();

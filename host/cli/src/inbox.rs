@@ -1,0 +1,492 @@
+//! `inbox`, `allow`, `deny` and `later`: the questions of all tasks, and their answers.
+
+use crate::{
+    Exit, Format, Global, block_on,
+    client::{hub_client::Client, ids},
+    commands::{
+        completion,
+        tasks::{Since, changed, since},
+    },
+    ui::{
+        console::Console,
+        dialogue,
+        failure::CommandError,
+        interactive::{self, UserAnswer},
+        render::{ago, ahead, counted, list, text},
+        table::{Cell, Table},
+        text::{FAINT, Text},
+    },
+};
+use a2a_hub_core::text::plain_text::line;
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::{pin::pin, time::Duration};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
+
+/// Reason of a refusal: no such question is open.
+const NO_QUESTION: &str = "NO_QUESTION";
+
+/// Fewest characters of an abbreviated id.
+const SHORTEST_ID: usize = 3;
+
+/// Most lines of a question in the list, and most characters of each.
+const SHOWN: (usize, usize) = (3, 200);
+
+/// Most questions that a command considers.
+const MAX_LISTED: usize = 1_000;
+
+/// Time for which `later` sets a question aside by default.
+const DEFAULT_LATER: &str = "2h";
+
+/// Interval at which a watched list is read again: deadlines and queued questions have no events.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Kind of a question.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Kind {
+    Permission,
+    Input,
+    Auth,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InboxArgs {
+    /// Only questions of this kind
+    #[arg(long, value_enum, conflicts_with = "history")]
+    kind: Option<Kind>,
+    /// Only questions of this agent
+    #[arg(long, value_name = "ID", conflicts_with = "history", add = completion::agents())]
+    agent: Option<String>,
+    /// List the questions that were answered or closed, with who answered them
+    #[arg(long)]
+    history: bool,
+    /// Print the list again on each change, until Ctrl-C
+    #[arg(long, conflicts_with = "history")]
+    watch: bool,
+    /// Only list the questions, also on a terminal
+    #[arg(long)]
+    list: bool,
+    /// Maximum number of entries
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AllowArgs {
+    /// Ids of the questions, or unique beginnings or ends of them [default: the only open one]
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Allow all open requests for permission
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DenyArgs {
+    /// Ids of the questions, or unique beginnings or ends of them [default: the only open one]
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Deny all open requests for permission
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+    /// Reason, which the agent gets to read
+    #[arg(long, value_name = "TEXT")]
+    why: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LaterArgs {
+    /// Id of the question, or a unique beginning or end of it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Time until the question counts as denied, such as 30m, 2h or 1d
+    #[arg(value_name = "TIME", default_value = DEFAULT_LATER, value_parser = since)]
+    time: Since,
+}
+
+/// Lists the open questions; on a terminal, goes through them one by one.
+pub(crate) fn inbox(global: &Global, args: &InboxArgs) -> anyhow::Result<Exit> {
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        if args.history {
+            let past = client.call("hub/questions/history", json!({ "limit": args.limit })).await?;
+            let columns = global.console().columns();
+            global.show(&past, || Ok(history_text(&past, Timestamp::now(), columns)))?;
+            return Ok(Exit::Done);
+        }
+        if args.watch {
+            return watch(global, &mut client, args).await;
+        }
+        let open = fetch(&mut client, args).await?;
+        print(global, &open)?;
+        let console = global.console();
+        let walks = global.format == Format::Pretty && !args.list && console.is_attended();
+        if walks && !list(&open["questions"]).is_empty() {
+            return walk(global, &mut client, &open).await;
+        }
+        Ok(Exit::Done)
+    })
+}
+
+async fn fetch(client: &mut Client, args: &InboxArgs) -> anyhow::Result<Value> {
+    let kind = args.kind.map(|kind| match kind {
+        Kind::Permission => "permission",
+        Kind::Input => "input",
+        Kind::Auth => "auth",
+    });
+    let query = json!({ "kind": kind, "agentId": args.agent, "limit": args.limit });
+    client.call("hub/questions/list", query).await
+}
+
+fn print(global: &Global, open: &Value) -> anyhow::Result<()> {
+    let columns = global.console().columns();
+    global.show(open, || Ok(inbox_text(&global.command(), open, Timestamp::now(), columns)))
+}
+
+async fn watch(global: &Global, client: &mut Client, args: &InboxArgs) -> anyhow::Result<Exit> {
+    let mut events = Client::connect(global).await?;
+    events.ask("hub/events", json!({})).await?;
+    let console = global.console();
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut unread = pin!(console.unread());
+    let mut shown = None;
+    loop {
+        let open = fetch(client, args).await?;
+        let now = Some(without_deadlines(&open));
+        if now != shown {
+            if global.format == Format::Pretty && console.columns().is_some() {
+                console.clear_screen()?;
+            }
+            print(global, &open)?;
+            shown = now;
+        }
+        tokio::select! {
+            changed = changed(&mut events) => changed?,
+            () = sleep(POLL_INTERVAL) => {}
+            _ = interrupt.recv() => return Ok(Exit::Interrupted),
+            () = &mut unread => return Ok(Exit::Interrupted),
+        }
+    }
+}
+
+/// The questions without their deadlines, which the hub computes anew.
+fn without_deadlines(open: &Value) -> Vec<Value> {
+    let mut questions = list(&open["questions"]).to_vec();
+    for question in &mut questions {
+        if let Some(members) = question.as_object_mut() {
+            members.remove("expiresAt");
+        }
+    }
+    questions
+}
+
+/// Goes through the questions, and answers each as the user types.
+async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Result<Exit> {
+    let console = global.console();
+    let questions = list(&open["questions"]);
+    for (number, question) in (1..).zip(questions) {
+        let id = text(&question["id"]);
+        let columns = console.stderr_columns().unwrap_or(80);
+        let path = path_of(question);
+        let whose = format!("{number}/{} {path}", questions.len());
+        console.prompt(&dialogue::question(&whose, text(&question["text"]), columns));
+        let Some(answer) = prompt(console, question).await? else { return Ok(Exit::Done) };
+        match answer {
+            Choice::Skip => {}
+            Choice::Later => {
+                let later = json!({ "id": id, "forMs": 2 * 60 * 60 * 1_000 });
+                match client.call("hub/questions/later", later).await {
+                    Ok(later) => console.note(format!("set aside: {}", deadline(&later))),
+                    Err(why) => console.note(format!("{why:#}")),
+                }
+            }
+            Choice::Answer(answer) => {
+                let request = json!({ "ids": [id], "answer": answer });
+                let results = client.call("hub/questions/answer", request).await?;
+                let result = &results[0];
+                match result["answered"] == true {
+                    true => console.note(format!("answered: {}", line(&answer, SHOWN.1))),
+                    false => console.note(line(text(&result["error"]), SHOWN.1)),
+                }
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Decision of the user about a question.
+enum Choice {
+    Answer(String),
+    Later,
+    Skip,
+}
+
+/// Prompts until the user has chosen; none if the user wants to leave.
+async fn prompt(console: Console, question: &Value) -> anyhow::Result<Option<Choice>> {
+    let is_permission = question["kind"] == "permission";
+    let hint = match is_permission {
+        true => "[y]es, [n]o, `no REASON`, [l]ater, [s]kip, [q]uit",
+        false => "your answer, or: [l]ater, [s]kip, [q]uit",
+    };
+    loop {
+        let typed = match interactive::ask(console, hint).await? {
+            UserAnswer::Text(typed) => typed,
+            UserAnswer::Nothing => return Ok(Some(Choice::Skip)),
+            UserAnswer::Interrupted => return Ok(None),
+        };
+        match choice(&typed, is_permission) {
+            Some(Typed::Choice(choice)) => return Ok(Some(choice)),
+            Some(Typed::Quit) => return Ok(None),
+            None => console.note("answer with one of these"),
+        }
+    }
+}
+
+/// Meaning of a typed line.
+enum Typed {
+    Choice(Choice),
+    Quit,
+}
+
+/// Meaning of what the user typed; none for an unclear answer to a request for permission.
+fn choice(typed: &str, is_permission: bool) -> Option<Typed> {
+    let word = typed.trim().trim_end_matches(['.', '!']).to_lowercase();
+    let answer = |answer: &str| Typed::Choice(Choice::Answer(answer.to_owned()));
+    Some(match word.as_str() {
+        "l" | "later" => Typed::Choice(Choice::Later),
+        "s" | "skip" => Typed::Choice(Choice::Skip),
+        "q" | "quit" => Typed::Quit,
+        "y" | "yes" | "allow" if is_permission => answer("allow"),
+        "n" | "no" | "deny" if is_permission => answer("deny"),
+        _ if is_permission => {
+            let (no, _) = word.split_once([' ', ',', ':'])?;
+            ["no", "n", "deny"].contains(&no).then(|| answer(typed.trim()))?
+        }
+        _ => answer(typed),
+    })
+}
+
+/// Allows requests for permission.
+pub(crate) fn allow(global: &Global, args: &AllowArgs) -> anyhow::Result<Exit> {
+    answer(global, &args.ids, args.all, "allow")
+}
+
+/// Denies requests for permission.
+pub(crate) fn deny(global: &Global, args: &DenyArgs) -> anyhow::Result<Exit> {
+    let answered = args.why.as_ref().map_or("deny".to_owned(), |why| format!("no, {why}"));
+    answer(global, &args.ids, args.all, &answered)
+}
+
+fn answer(global: &Global, typed: &[String], all: bool, answer: &str) -> anyhow::Result<Exit> {
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        let query = json!({ "limit": MAX_LISTED });
+        let open = client.call("hub/questions/list", query).await?;
+        let permissions: Vec<_> = list(&open["questions"])
+            .iter()
+            .filter(|question| question["kind"] == "permission")
+            .collect();
+        let chosen = match typed {
+            [] if all => permissions,
+            [] => vec![only(global, &permissions)?],
+            typed => {
+                let found = typed.iter().map(|typed| resolve(list(&open["questions"]), typed));
+                found.collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        if let Some(other) = chosen.iter().find(|question| question["kind"] != "permission") {
+            let (id, task) = (text(&other["id"]), text(&other["taskId"]));
+            let why = format!(
+                "question {id} asks for no permission: answer it with `a2a-hub task answer {task} \"...\"`"
+            );
+            return Err(CommandError::new(NO_QUESTION, why).into());
+        }
+        if chosen.is_empty() {
+            global.show(&json!([]), || Ok("no task asks for a permission\n".into()))?;
+            return Ok(Exit::Done);
+        }
+        // Named before they are answered: a question that comes now is not among them.
+        let ids: Vec<_> = chosen.iter().map(|question| question["id"].clone()).collect();
+        let mut results = Vec::new();
+        for ids in ids.chunks(100) {
+            let request = json!({ "ids": ids, "answer": answer });
+            let some = client.call("hub/questions/answer", request).await?;
+            results.extend(list(&some).iter().cloned());
+        }
+        let failed = results.iter().filter(|result| result["answered"] != true).count();
+        global.show(&json!(results), || Ok(results_text(&chosen, &results, answer)))?;
+        Ok(if failed == 0 { Exit::Done } else { Exit::Fault })
+    })
+}
+
+/// Sets a question aside.
+pub(crate) fn later(global: &Global, args: &LaterArgs) -> anyhow::Result<Exit> {
+    let Since::Ago(time) = args.time else {
+        bail!("set a question aside: give a duration, such as 30m, 2h or 1d");
+    };
+    block_on(async {
+        let mut client = Client::connect(global).await?;
+        let open = client.call("hub/questions/list", json!({ "limit": MAX_LISTED })).await?;
+        let question = resolve(list(&open["questions"]), &args.id)?;
+        let time = u64::try_from(time.max(Duration::from_secs(1)).as_millis())?;
+        let later = json!({ "id": question["id"], "forMs": time });
+        let later = client.call("hub/questions/later", later).await?;
+        global.show(&later, || Ok(format!("set aside: {}\n", deadline(&later)).into()))?;
+        Ok(Exit::Done)
+    })
+}
+
+/// The only request for permission, which the user need not name.
+fn only<'q>(global: &Global, open: &[&'q Value]) -> anyhow::Result<&'q Value> {
+    match open {
+        [question] => {
+            let summary = line(text(&question["text"]), SHOWN.1);
+            global.console().note(format!("{}: {summary}", path_of(question)));
+            Ok(question)
+        }
+        [] => {
+            let why = "no task asks for a permission".to_owned();
+            Err(CommandError::new(NO_QUESTION, why).mended_by("a2a-hub inbox").into())
+        }
+        several => {
+            let why = format!(
+                "{} requests for permission are open: name those that you mean, or all with `--all`",
+                several.len()
+            );
+            Err(CommandError::new(NO_QUESTION, why).mended_by("a2a-hub inbox").into())
+        }
+    }
+}
+
+/// The open question with this id, or with this beginning or end of it.
+fn resolve<'q>(open: &'q [Value], typed: &str) -> anyhow::Result<&'q Value> {
+    let id = |question: &&Value| text(&question["id"]).to_owned();
+    if let Some(exact) = open.iter().find(|question| id(question) == typed) {
+        return Ok(exact);
+    }
+    let is_meant = |question: &&Value| {
+        let id = id(question);
+        typed.len() >= SHORTEST_ID && (id.starts_with(typed) || id.ends_with(typed))
+    };
+    let found: Vec<_> = open.iter().filter(is_meant).collect();
+    let why = match &found[..] {
+        [question] => return Ok(question),
+        [] => format!("no open question has the id `{typed}`: it is answered, or never was"),
+        several => format!("{} open questions match `{typed}`: type more of the id", several.len()),
+    };
+    Err(CommandError::new(NO_QUESTION, why).mended_by("a2a-hub inbox").into())
+}
+
+/// Agents from the root of the tree to the one that asks.
+fn path_of(question: &Value) -> String {
+    let path: Vec<_> = list(&question["path"]).iter().map(text).collect();
+    if path.is_empty() { text(&question["agentId"]).to_owned() } else { path.join(" > ") }
+}
+
+/// Text about the deadline of a question.
+fn deadline(question: &Value) -> String {
+    let word = if question["kind"] == "permission" { "denied" } else { "given up" };
+    let expires = &question["expiresAt"];
+    if expires.is_null() {
+        return "no deadline is known".to_owned();
+    }
+    format!("{word} {}", ahead(expires, Timestamp::now()))
+}
+
+/// Renders the open questions, each with its text and what its task works on.
+fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    let questions = list(&open["questions"]);
+    if questions.is_empty() {
+        return "nothing waits for you\n".into();
+    }
+    let ids = || questions.iter().map(|question| text(&question["id"]));
+    let mut table = Table::new(["QUESTION", "KIND", "AGENT", "OPENED", "DEADLINE"]);
+    for question in questions {
+        let (id, kind) = (text(&question["id"]), text(&question["kind"]));
+        let expires = &question["expiresAt"];
+        table.row([
+            Cell::id(id, ids::short(id, &ids())),
+            kind.into(),
+            path_of(question).into(),
+            ago(&question["openedAt"], now).into(),
+            if expires.is_null() { "".into() } else { ahead(expires, now).into() },
+        ]);
+        let marks = [
+            (question["setAside"] == true, "set aside"),
+            (question["queued"] == true, "asked next"),
+            (question["interrupted"] == true, "its run was interrupted"),
+        ];
+        let marks: Vec<_> = marks.iter().filter(|(is_it, _)| *is_it).map(|(_, it)| *it).collect();
+        if !marks.is_empty() {
+            table.add_note(format!("({})", marks.join(", ")));
+        }
+        table.add_note(format!("for: {}", text(&question["request"])));
+        let lines = text(&question["text"]).lines().filter(|it| !it.trim().is_empty());
+        for words in lines.take(SHOWN.0) {
+            table.add_note(line(words, SHOWN.1));
+        }
+    }
+    let mut shown = table.text(columns);
+    let more = open["total"].as_u64().and_then(|all| usize::try_from(all).ok());
+    let more = more.unwrap_or_default().saturating_sub(questions.len());
+    if more > 0 {
+        shown.push(FAINT, &format!("{} not shown: --limit COUNT\n", counted(more, "question")));
+    }
+    let has = |permission: bool| {
+        questions.iter().any(|question| (question["kind"] == "permission") == permission)
+    };
+    if has(true) {
+        let hint = format!("{command} allow QUESTION, {command} deny QUESTION --why \"...\"\n");
+        shown.push(FAINT, &hint);
+    }
+    if has(false) {
+        let input = questions.iter().find(|question| question["kind"] != "permission");
+        let task = input.map(|question| text(&question["taskId"])).unwrap_or_default();
+        shown.push(FAINT, &format!("{command} task answer {task} \"...\"\n"));
+    }
+    shown.push(FAINT, &format!("{command} later QUESTION {DEFAULT_LATER}\n"));
+    shown
+}
+
+/// Renders closed questions, each with its answer.
+fn history_text(past: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    let questions = list(&past["questions"]);
+    if questions.is_empty() {
+        return "no question was answered yet\n".into();
+    }
+    let mut table = Table::new(["KIND", "AGENT", "CLOSED", "OUTCOME", "BY"]);
+    for question in questions {
+        table.row([
+            text(&question["kind"]).into(),
+            text(&question["agentId"]).into(),
+            ago(&question["closedAt"], now).into(),
+            text(&question["outcome"]).into(),
+            Cell::from(text(&question["answeredBy"])),
+        ]);
+        table.add_note(line(text(&question["text"]), SHOWN.1));
+        if let Some(answer) = question["answer"].as_str() {
+            table.add_note(format!("answer: {}", line(answer, SHOWN.1)));
+        }
+    }
+    table.text(columns)
+}
+
+fn results_text(chosen: &[&Value], results: &[Value], answer: &str) -> Text {
+    let mut shown = Text::new();
+    for (question, result) in chosen.iter().zip(results) {
+        let subject = format!("{}: {}", path_of(question), line(text(&question["text"]), SHOWN.1));
+        let line = match result["answered"] == true {
+            true => {
+                format!("{}: {subject}\n", if answer == "allow" { "allowed" } else { "denied" })
+            }
+            false => format!("not answered: {subject}: {}\n", text(&result["error"])),
+        };
+        shown.push(crate::ui::text::PLAIN, &line);
+    }
+    shown
+}

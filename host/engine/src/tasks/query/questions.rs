@@ -1,0 +1,389 @@
+//! Questions of all tasks: lists the open ones, answers them by their ids, and reads earlier ones.
+
+use crate::{
+    error::HubError,
+    tasks::{
+        Tasks,
+        command::{ActorCommand, QuestionState},
+    },
+};
+use a2a_hub_clock as clock;
+use a2a_hub_core::{
+    access_control::{Caller, Principal},
+    task::{metadata, open_questions},
+};
+use a2a_hub_protocol::{
+    client::ClientCapabilities,
+    error::{A2aError, ErrorKind},
+    event::TaskEvent,
+    id::{AgentId, QuestionId, TaskId, TenantId},
+    message::{Message, Role},
+    operation::{
+        OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory, QuestionQuery,
+        QuestionRequest, QuestionResult,
+    },
+    question::Question,
+    task::TaskState,
+};
+use a2a_hub_store::{ClosedQuestion, ClosedQuestionFilter, Head, HeadFilter, StorageError};
+use std::{
+    collections::{BTreeMap, HashMap, btree_map::Entry},
+    time::Duration,
+};
+use tokio::{sync::oneshot, time::timeout};
+
+/// Time for a task's actor to report its questions: a busy one is listed without a deadline.
+const REPORT_WAIT: Duration = Duration::from_secs(1);
+
+/// Most levels of a tree of tasks above a question.
+const MAX_LEVELS: usize = 100;
+
+/// An open question, with all tasks that ask it: the one of the agent, and those that relay it.
+struct FoundQuestion {
+    question: OpenQuestion,
+    /// True if the task asks it itself.
+    is_original: bool,
+    tasks: Vec<TaskId>,
+}
+
+/// Questions of all tasks of a hub.
+pub(crate) struct Questions<'a>(pub(crate) &'a Tasks);
+
+impl Questions<'_> {
+    /// Carries out a request for the questions of the caller's tenant.
+    pub(crate) async fn perform(
+        &self,
+        caller: &Caller,
+        request: QuestionRequest,
+    ) -> Result<QuestionAnswer, HubError> {
+        let tenant = &caller.tenant;
+        Ok(match request {
+            QuestionRequest::List(query) => {
+                let found = self.open_questions(tenant).await?;
+                QuestionAnswer::List(page(found, &query))
+            }
+            QuestionRequest::History { limit, before } => {
+                let filter =
+                    ClosedQuestionFilter { tenant: tenant.clone(), id: None, before, limit };
+                QuestionAnswer::History(self.question_history(filter).await?)
+            }
+            QuestionRequest::Answer { ids, answer } => {
+                let found = self.open_questions(tenant).await?;
+                let mut results = Vec::with_capacity(ids.len());
+                for id in ids {
+                    let open = found.iter().find(|found| found.question.id == id);
+                    let result =
+                        self.answer_question(tenant, id, open, &answer, &caller.principal).await?;
+                    results.push(result);
+                }
+                QuestionAnswer::Answered(results)
+            }
+            QuestionRequest::Postpone { id, for_ms } => {
+                let postponed = self.postpone(tenant, id, Duration::from_millis(for_ms)).await?;
+                QuestionAnswer::Postponed(Box::new(postponed))
+            }
+        })
+    }
+
+    /// Open questions of a tenant's tasks, each once.
+    async fn open_questions(&self, tenant: &TenantId) -> Result<Vec<FoundQuestion>, HubError> {
+        let mut found = BTreeMap::new();
+        for state in [TaskState::InputRequired, TaskState::AuthRequired] {
+            let filter = HeadFilter {
+                tenant: Some(tenant.clone()),
+                state: Some(state),
+                live_only: true,
+                ..HeadFilter::default()
+            };
+            for head in self.0.storage.heads(filter).await? {
+                for entry in self.questions_of(&head).await? {
+                    add(&mut found, entry);
+                }
+            }
+        }
+        let mut found: Vec<_> = found.into_values().collect();
+        let mut heads = HashMap::new();
+        for entry in &mut found {
+            self.add_path(entry, &mut heads).await?;
+        }
+        Ok(found)
+    }
+
+    /// Open question of a task, and its queued ones; none if it was answered or deleted meanwhile.
+    async fn questions_of(&self, head: &Head) -> Result<Vec<FoundQuestion>, StorageError> {
+        let Some(stored) = self.0.storage.task(&head.task).await? else { return Ok(Vec::new()) };
+        let task = stored.task;
+        let question = Question::from_metadata(task.metadata.as_ref());
+        let (Some(question), Some(prompt), true) =
+            (question, &task.status.message, metadata::asks(&task))
+        else {
+            return Ok(Vec::new());
+        };
+        let state = self.question_state(&head.task).await;
+        let state = state.unwrap_or(QuestionState {
+            expires_in: None,
+            set_aside: Vec::new(),
+            queued: Vec::new(),
+        });
+        let describe = |question: &Question, prompt: &Message, opened_at: &str| {
+            let (tool, choices) = open_questions::tool_and_choices(prompt);
+            OpenQuestion {
+                id: question.id.clone(),
+                kind: question.kind,
+                task_id: question.task.clone().unwrap_or_else(|| head.task.clone()),
+                root_task_id: head.task.clone(),
+                agent_id: question.agent.clone().unwrap_or_else(|| head.agent.clone()),
+                path: Vec::new(),
+                context_id: head.context.clone(),
+                request: open_questions::request(&task),
+                text: open_questions::text(prompt),
+                tool,
+                choices,
+                directory: head.directory.clone(),
+                interrupted: question.replaces.is_some(),
+                queued: false,
+                opened_at: opened_at.to_owned(),
+                expires_at: None,
+                set_aside: state.set_aside.contains(&question.id),
+            }
+        };
+        let open = OpenQuestion {
+            expires_at: state.expires_in.map(clock::after),
+            ..describe(&question, prompt, &task.status.timestamp)
+        };
+        let queued = state.queued.iter().map(|queued| OpenQuestion {
+            queued: true,
+            ..describe(
+                &Question { id: queued.id.clone(), ..Question::fresh(queued.kind) },
+                &queued.prompt,
+                &queued.opened_at,
+            )
+        });
+        let is_original = question.task.is_none();
+        let tasks = vec![head.task.clone()];
+        let first = FoundQuestion { question: open, is_original, tasks: tasks.clone() };
+        let queued = queued.map(|question| FoundQuestion {
+            question,
+            is_original: true,
+            tasks: tasks.clone(),
+        });
+        Ok([first].into_iter().chain(queued).collect())
+    }
+
+    /// State of the task's questions from its actor; none if the task does not run here, or its
+    /// actor is busy.
+    async fn question_state(&self, task: &TaskId) -> Option<QuestionState> {
+        let running = self.0.find(task)?;
+        let (reply_tx, reply) = oneshot::channel();
+        let ask = async {
+            running.commands.send(ActorCommand::ReportQuestions(reply_tx)).await.ok()?;
+            reply.await.ok()
+        };
+        timeout(REPORT_WAIT, ask).await.ok().flatten()
+    }
+
+    /// Adds the agents above the asking task, and the root of its tree.
+    async fn add_path(
+        &self,
+        entry: &mut FoundQuestion,
+        heads: &mut HashMap<TaskId, Option<Head>>,
+    ) -> Result<(), StorageError> {
+        let mut path: Vec<AgentId> = Vec::new();
+        let mut at = Some(entry.question.task_id.clone());
+        while let Some(task) = at.take().filter(|_| path.len() < MAX_LEVELS) {
+            let head = match heads.get(&task) {
+                Some(known) => known.clone(),
+                None => {
+                    let head = self.0.storage.head(&task).await?;
+                    heads.insert(task, head.clone());
+                    head
+                }
+            };
+            let Some(head) = head else { break };
+            path.push(head.agent);
+            entry.question.root_task_id = head.task;
+            at = head.parent;
+        }
+        path.reverse();
+        if path.is_empty() {
+            path.push(entry.question.agent_id.clone());
+        }
+        entry.question.path = path;
+        Ok(())
+    }
+
+    async fn answer_question(
+        &self,
+        tenant: &TenantId,
+        id: QuestionId,
+        open: Option<&FoundQuestion>,
+        answer: &str,
+        by: &Principal,
+    ) -> Result<QuestionResult, HubError> {
+        let refused = match open {
+            None => None,
+            Some(open) => {
+                let mut message = Message::text(Role::User, answer);
+                message.metadata = Some(open_questions::answer_metadata(&id));
+                // The task that asks; a remote agent's is reached through the one that relays.
+                let task = match &open.is_original {
+                    true => &open.question.task_id,
+                    false => open.tasks.last().unwrap_or(&open.question.task_id),
+                };
+                let client = ClientCapabilities::default();
+                match self.0.answer(task, message, client, None, by.clone()).await {
+                    Ok(_) => {
+                        let (answered, error, earlier) = (true, None, None);
+                        return Ok(QuestionResult { id, answered, error, earlier });
+                    }
+                    Err(why) => Some(A2aError::from(why)),
+                }
+            }
+        };
+        let filter = ClosedQuestionFilter {
+            tenant: tenant.clone(),
+            id: Some(id.clone()),
+            before: None,
+            limit: 1,
+        };
+        let earlier = self.question_history(filter).await?.questions.pop();
+        let error = match (&earlier, refused) {
+            (Some(earlier), _) => closed_before(earlier),
+            (None, Some(refused)) => refused.to_string(),
+            (None, None) => unknown(&id).to_string(),
+        };
+        let (answered, error, earlier) = (false, Some(error), earlier.map(Box::new));
+        Ok(QuestionResult { id, answered, error, earlier })
+    }
+
+    async fn postpone(
+        &self,
+        tenant: &TenantId,
+        id: QuestionId,
+        time: Duration,
+    ) -> Result<OpenQuestion, HubError> {
+        let found = self.open_questions(tenant).await?;
+        let Some(entry) = found.into_iter().find(|found| found.question.id == id) else {
+            return Err(unknown(&id).into());
+        };
+        let mut is_postponed = false;
+        // Each task that relays the question has a deadline itself.
+        for task in &entry.tasks {
+            let Some(running) = self.0.find(task) else { continue };
+            let (reply_tx, reply) = oneshot::channel();
+            let command = ActorCommand::Postpone(id.clone(), time, reply_tx);
+            if running.commands.send(command).await.is_ok() {
+                is_postponed |= reply.await.unwrap_or(false);
+            }
+        }
+        if !is_postponed {
+            return Err(unknown(&id).into());
+        }
+        let found = self.open_questions(tenant).await?;
+        let postponed = found.into_iter().find(|found| found.question.id == id);
+        Ok(postponed.map_or(entry.question, |found| found.question))
+    }
+
+    async fn question_history(
+        &self,
+        filter: ClosedQuestionFilter,
+    ) -> Result<QuestionHistory, HubError> {
+        let limit = filter.limit;
+        let closed = self.0.storage.closed_questions(filter).await?;
+        let next = closed.last().filter(|_| closed.len() == limit).map(|last| last.number);
+        let mut questions = Vec::with_capacity(closed.len());
+        for question in closed {
+            questions.push(self.past_question(question).await?);
+        }
+        Ok(QuestionHistory { questions, next })
+    }
+
+    async fn past_question(&self, closed: ClosedQuestion) -> Result<PastQuestion, StorageError> {
+        let ClosedQuestion { number, id, kind, task, agent, .. } = closed;
+        let entry = self.event(&task, closed.opened).await?;
+        let text = match entry {
+            Some(TaskEvent::Status(update)) => update.status.message,
+            _ => None,
+        };
+        let answer = match closed.answered {
+            Some(seq) => self.event(&task, seq).await?,
+            None => None,
+        };
+        let answer = match answer {
+            Some(TaskEvent::Input(message)) => Some(open_questions::text(&message)),
+            _ => None,
+        };
+        Ok(PastQuestion {
+            number,
+            id,
+            kind,
+            task_id: task,
+            agent_id: agent,
+            text: text.map(|prompt| open_questions::text(&prompt)).unwrap_or_default(),
+            opened_at: closed.opened_at,
+            answer,
+            answered_by: closed.by.map(|by| by.to_log()),
+            closed_at: closed.closed_at,
+            outcome: closed.outcome,
+        })
+    }
+
+    async fn event(&self, task: &TaskId, seq: u64) -> Result<Option<TaskEvent>, StorageError> {
+        let found = self.0.storage.events(task, seq.saturating_sub(1), 1).await?;
+        Ok(found.into_iter().next().map(|event| event.event))
+    }
+}
+
+/// Adds a question to those found. The task that asks it itself describes it.
+fn add(found: &mut BTreeMap<String, FoundQuestion>, entry: FoundQuestion) {
+    match found.entry(entry.question.id.as_str().to_owned()) {
+        Entry::Vacant(new) => {
+            new.insert(entry);
+        }
+        Entry::Occupied(mut known) => {
+            let known = known.get_mut();
+            let tasks = entry.tasks.clone();
+            if entry.is_original && !known.is_original {
+                let tasks = std::mem::take(&mut known.tasks);
+                let set_aside = known.question.set_aside;
+                *known = FoundQuestion { tasks, ..entry };
+                known.question.set_aside |= set_aside;
+            }
+            known.tasks.extend(tasks);
+        }
+    }
+}
+
+fn page(found: Vec<FoundQuestion>, query: &QuestionQuery) -> OpenQuestions {
+    let matches = |question: &OpenQuestion| {
+        query.kind.is_none_or(|kind| question.kind == kind)
+            && query.agent.as_ref().is_none_or(|agent| question.agent_id == *agent)
+    };
+    let all = found.into_iter().map(|found| found.question);
+    let mut questions: Vec<_> = all.filter(matches).collect();
+    let ms_until = |time: &str| u64::try_from(clock::until(time).as_millis()).unwrap_or(u64::MAX);
+    open_questions::sort(&mut questions, ms_until);
+    let total = questions.len();
+    let page = questions.into_iter().skip(query.offset).take(query.limit);
+    OpenQuestions { questions: page.collect(), total }
+}
+
+fn unknown(id: &QuestionId) -> A2aError {
+    let why = format!(
+        "no task asks the question `{id}` now; `hub/questions/list` shows the open ones, and `hub/questions/history` the others"
+    );
+    A2aError::new(ErrorKind::UnsupportedOperation, why)
+}
+
+/// Reason why an answer to a closed question does not count.
+fn closed_before(earlier: &PastQuestion) -> String {
+    match (&earlier.answer, &earlier.answered_by) {
+        (Some(answer), Some(by)) => {
+            format!("{by} answered it before with “{answer}”; this answer changes nothing")
+        }
+        (Some(answer), None) => {
+            format!("it was answered before with “{answer}”; this answer changes nothing")
+        }
+        (None, _) => format!("it is closed: {}; this answer changes nothing", earlier.outcome),
+    }
+}

@@ -1,0 +1,165 @@
+//! Parameters of the methods for the questions of all tasks.
+
+use crate::{
+    model::{
+        error::A2aError,
+        id::{AgentId, MAX_ID, QuestionId},
+        operation::{Operation, QuestionQuery, QuestionRequest},
+        question::QuestionKind,
+    },
+    v03::params::read,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Default and largest number of listed questions.
+const LIMITS: (usize, usize) = (100, 1_000);
+
+/// Largest number of questions that are answered by one request.
+const MAX_ANSWERED: usize = 100;
+
+/// Longest answer, in bytes: 64 kB.
+const MAX_ANSWER: usize = 65_536;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListParams {
+    /// Only questions of this kind: `input`, `permission` or `auth`.
+    #[schemars(with = "Option<String>")]
+    kind: Option<QuestionKind>,
+    /// Only questions that this agent asks.
+    agent_id: Option<String>,
+    /// Maximum number of questions, up to 1,000; 100 by default.
+    limit: Option<usize>,
+    /// Number of questions to skip; 0 by default.
+    #[serde(default)]
+    offset: usize,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HistoryParams {
+    /// Maximum number of questions, up to 1,000; 100 by default.
+    limit: Option<usize>,
+    /// Only questions before the one with this number, for the next page.
+    before: Option<u64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AnswerParams {
+    /// Ids of the questions, at most 100.
+    ids: Vec<String>,
+    /// The answer to each of them: `allow` or `deny` for a permission. Another text denies it, and
+    /// is the reason; for other questions the text is the answer.
+    answer: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LaterParams {
+    /// Id of the question.
+    id: String,
+    /// New time until the deadline, in milliseconds from now; at most the `answer_timeout_ms` of
+    /// the agent.
+    for_ms: u64,
+}
+
+fn limit(limit: Option<usize>) -> Result<usize, A2aError> {
+    let (default, max) = LIMITS;
+    match limit.unwrap_or(default) {
+        limit if (1..=max).contains(&limit) => Ok(limit),
+        _ => Err(A2aError::invalid("limit", format!("must be between 1 and {max}"))),
+    }
+}
+
+fn question_id(at: &str, id: &str) -> Result<QuestionId, A2aError> {
+    if id.is_empty() || id.len() > MAX_ID {
+        let why = "must be the id of a question, as `hub/questions/list` shows it";
+        return Err(A2aError::invalid(at, why));
+    }
+    Ok(QuestionId::new(id))
+}
+
+/// Reads the parameters of `hub/questions/list`.
+pub(crate) fn list(params: Value) -> Result<Operation, A2aError> {
+    let ListParams { kind, agent_id, limit: at_most, offset } = read(params)?;
+    let agent = agent_id.map(|id| {
+        AgentId::parse(id.as_str()).map_err(|why| A2aError::invalid("agentId", why.to_string()))
+    });
+    let query = QuestionQuery { kind, agent: agent.transpose()?, limit: limit(at_most)?, offset };
+    Ok(Operation::Question(QuestionRequest::List(query)))
+}
+
+/// Reads the parameters of `hub/questions/history`.
+pub(crate) fn history(params: Value) -> Result<Operation, A2aError> {
+    let HistoryParams { limit: at_most, before } = read(params)?;
+    let limit = limit(at_most)?;
+    Ok(Operation::Question(QuestionRequest::History { limit, before }))
+}
+
+/// Reads the parameters of `hub/questions/answer`.
+pub(crate) fn answer(params: Value) -> Result<Operation, A2aError> {
+    let AnswerParams { ids, answer } = read(params)?;
+    if ids.is_empty() || ids.len() > MAX_ANSWERED {
+        let why = format!("must name between 1 and {MAX_ANSWERED} questions");
+        return Err(A2aError::invalid("ids", why));
+    }
+    if answer.trim().is_empty() || answer.len() > MAX_ANSWER {
+        let why =
+            format!("must be a text of at most {MAX_ANSWER} bytes, such as `allow` or `deny`");
+        return Err(A2aError::invalid("answer", why));
+    }
+    let numbered = ids.iter().enumerate();
+    let ids = numbered.map(|(at, id)| question_id(&format!("ids[{at}]"), id));
+    let mut ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let mut known = std::collections::HashSet::new();
+    ids.retain(|id| known.insert(id.clone()));
+    Ok(Operation::Question(QuestionRequest::Answer { ids, answer }))
+}
+
+/// Reads the parameters of `hub/questions/later`.
+pub(crate) fn later(params: Value) -> Result<Operation, A2aError> {
+    let LaterParams { id, for_ms } = read(params)?;
+    if for_ms == 0 {
+        return Err(A2aError::invalid("forMs", "must be at least 1"));
+    }
+    let id = question_id("id", &id)?;
+    Ok(Operation::Question(QuestionRequest::Postpone { id, for_ms }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answer_names_each_question_once() {
+        let read = answer(json!({ "ids": ["a", "b", "a"], "answer": "allow" })).unwrap();
+        let ids = ["a", "b"].map(QuestionId::new).to_vec();
+        let answer_of = |ids| QuestionRequest::Answer { ids, answer: "allow".to_owned() };
+        assert_eq!(read, Operation::Question(answer_of(ids)));
+        for wrong in [
+            json!({ "ids": [], "answer": "allow" }),
+            json!({ "ids": [""], "answer": "allow" }),
+            json!({ "ids": ["a"], "answer": " " }),
+            json!({ "ids": vec!["a"; MAX_ANSWERED + 1], "answer": "allow" }),
+            json!({ "ids": "a", "answer": "allow" }),
+            json!({ "ids": ["a"] }),
+        ] {
+            assert!(answer(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bounds_of_other_methods_are_checked() {
+        assert!(list(json!({ "kind": "permission", "limit": 1_000 })).is_ok());
+        for wrong in [json!({ "limit": 0 }), json!({ "limit": 1_001 }), json!({ "kind": "x" })] {
+            assert!(list(wrong.clone()).is_err(), "{wrong}");
+        }
+        assert!(history(json!({ "before": 7 })).is_ok() && history(json!({ "limit": 0 })).is_err());
+        assert!(later(json!({ "id": "a", "forMs": 1 })).is_ok());
+        assert!(later(json!({ "id": "a", "forMs": 0 })).is_err());
+    }
+}

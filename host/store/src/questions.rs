@@ -1,0 +1,100 @@
+//! Questions that tasks asked, with what became of them: derived from the tasks' logs.
+
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_protocol::{
+    event::TaskEvent,
+    id::{AgentId, QuestionId, TaskId, TenantId},
+    question::{self, Question, QuestionKind},
+};
+use std::sync::Arc;
+
+/// Outcome of a question that somebody answered.
+pub(super) const ANSWERED: &str = "answered";
+
+/// Outcome of a question that its agent withdrew, or that nobody answered in time.
+pub(super) const EXPIRED: &str = "expired";
+
+/// Outcome of a question in whose place the task asks another one.
+pub(super) const REPLACED: &str = "replaced";
+
+/// Question that is not open any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedQuestion {
+    /// Number in the order of opening.
+    pub number: u64,
+    /// Id.
+    pub id: QuestionId,
+    /// Kind of answer that was required.
+    pub kind: QuestionKind,
+    /// Task that asked.
+    pub task: TaskId,
+    /// Agent of the task.
+    pub agent: AgentId,
+    /// Number of the event that asked.
+    pub opened: u64,
+    /// Time of that event (RFC 3339).
+    pub opened_at: String,
+    /// Number of the event with the answer; none if nobody answered.
+    pub answered: Option<u64>,
+    /// Principal that answered.
+    pub by: Option<Principal>,
+    /// Time of the answer, or of the end without one (RFC 3339).
+    pub closed_at: String,
+    /// Outcome, as in [`PastQuestion`](a2a_hub_protocol::operation::PastQuestion).
+    pub outcome: String,
+}
+
+/// Filter for questions that are not open any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClosedQuestionFilter {
+    /// Tenant.
+    pub tenant: TenantId,
+    /// Id of the question.
+    pub id: Option<QuestionId>,
+    /// Only questions with a lower number.
+    pub before: Option<u64>,
+    /// Limit of results.
+    pub limit: usize,
+}
+
+/// Change of a task's questions by one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum QuestionChange {
+    /// Another question is open.
+    Opened { seq: u64, id: QuestionId, kind: QuestionKind, at: String },
+    /// The open question, if any, has this answer.
+    Answered { seq: u64 },
+    /// No question is open any more; `at` is the time, if the event has one.
+    Closed { at: Option<String>, outcome: &'static str },
+}
+
+/// Changes by events that follow event number `after`. Questions that a task relays for another one
+/// are that task's.
+pub(super) fn changes(after: u64, events: &[Arc<TaskEvent>]) -> Vec<QuestionChange> {
+    let numbered = (1..).zip(events);
+    numbered.filter_map(|(number, event)| change(after.saturating_add(number), event)).collect()
+}
+
+fn change(seq: u64, event: &TaskEvent) -> Option<QuestionChange> {
+    let update = match event {
+        TaskEvent::Input(message) => {
+            // A message that names no question answers the open one.
+            return question::answered(message).is_ok().then_some(QuestionChange::Answered { seq });
+        }
+        TaskEvent::Reply(_) => {
+            return Some(QuestionChange::Closed { at: None, outcome: "completed" });
+        }
+        TaskEvent::Status(update) => update,
+        TaskEvent::Created(_) | TaskEvent::Artifact(_) => return None,
+    };
+    let (state, at) = (update.status.state, update.status.timestamp.clone());
+    if !state.is_interrupted() {
+        let outcome = if state.is_final() { state.name() } else { EXPIRED };
+        return Some(QuestionChange::Closed { at: Some(at), outcome });
+    }
+    let Question { id, kind, task, .. } = Question::from_metadata(update.metadata.as_ref())?;
+    match task {
+        None => Some(QuestionChange::Opened { seq, id, kind, at }),
+        Some(_) => Some(QuestionChange::Closed { at: Some(at), outcome: REPLACED }),
+    }
+}

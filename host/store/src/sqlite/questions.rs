@@ -1,0 +1,125 @@
+//! Table of the questions that tasks asked. Each append to a log changes it in the same
+//! transaction.
+
+use super::db::{failure::SqliteFailure, schema::integer};
+use crate::{
+    ClosedQuestion, ClosedQuestionFilter, Head, StorageError,
+    questions::{ANSWERED, QuestionChange, REPLACED},
+};
+use a2a_hub_clock as clock;
+use a2a_hub_core::access_control::Principal;
+use a2a_hub_protocol::{
+    id::{AgentId, QuestionId, TaskId},
+    question::QuestionKind,
+};
+use rusqlite::{Connection, Row, params};
+
+/// Carries out the changes by new events of a task; `by` requested them.
+pub(in crate::sqlite) fn change(
+    db: &Connection,
+    head: &Head,
+    changes: &[QuestionChange],
+    by: Option<&str>,
+) -> Result<(), SqliteFailure> {
+    let (task, tenant) = (head.task.as_str(), head.context.tenant().as_str());
+    for change in changes {
+        match change {
+            QuestionChange::Opened { seq, id, kind, at } => {
+                close(db, task, Some(id), at, REPLACED)?;
+                let sql = "UPDATE questions SET closed_at = NULL, outcome = NULL
+                    WHERE task = ?1 AND id = ?2 AND answered IS NULL";
+                db.prepare_cached(sql)?.execute(params![task, id.as_str()])?;
+                let sql = "INSERT INTO questions (task, id, kind, tenant, opened, opened_at)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
+                let values =
+                    params![task, id.as_str(), word(*kind)?, tenant, integer(*seq), at.as_str()];
+                db.prepare_cached(sql)?.execute(values)?;
+            }
+            QuestionChange::Answered { seq } => {
+                let sql =
+                    "UPDATE questions SET answered = ?2, asker = ?3, closed_at = ?4, outcome = ?5
+                    WHERE task = ?1 AND closed_at IS NULL";
+                let values = params![task, integer(*seq), by, clock::now(), ANSWERED];
+                db.prepare_cached(sql)?.execute(values)?;
+            }
+            QuestionChange::Closed { at, outcome } => {
+                close(db, task, None, at.as_deref().unwrap_or(&clock::now()), outcome)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Closes the open question of a task, unless it is `but`.
+fn close(
+    db: &Connection,
+    task: &str,
+    but: Option<&QuestionId>,
+    at: &str,
+    outcome: &str,
+) -> Result<(), SqliteFailure> {
+    let sql = "UPDATE questions SET closed_at = ?3, outcome = ?4
+        WHERE task = ?1 AND closed_at IS NULL AND id IS NOT ?2";
+    db.prepare_cached(sql)?.execute(params![task, but.map(QuestionId::as_str), at, outcome])?;
+    Ok(())
+}
+
+/// Name of a kind, as in JSON.
+fn word(kind: QuestionKind) -> Result<String, SqliteFailure> {
+    let written = serde_json::to_value(kind).map_err(|why| corrupt(&why))?;
+    Ok(written.as_str().unwrap_or_default().to_owned())
+}
+
+fn corrupt(why: &dyn std::fmt::Display) -> StorageError {
+    StorageError::Corrupt { subject: "a question".to_owned(), why: why.to_string() }
+}
+
+pub(in crate::sqlite) fn closed(
+    db: &Connection,
+    filter: &ClosedQuestionFilter,
+) -> Result<Vec<ClosedQuestion>, SqliteFailure> {
+    let sql = match filter.id {
+        Some(_) => CLOSED_WITH_ID,
+        None => CLOSED,
+    };
+    let mut found = db.prepare_cached(sql)?;
+    let before = filter.before.map_or(i64::MAX, integer);
+    let id = filter.id.as_ref().map(QuestionId::as_str);
+    let values = params![filter.tenant.as_str(), before, integer(filter.limit as u64), id];
+    let mut rows = found.query(values)?;
+    let mut questions = Vec::new();
+    while let Some(row) = rows.next()? {
+        questions.push(question(row)?);
+    }
+    Ok(questions)
+}
+
+const CLOSED: &str = "SELECT q.number, q.id, q.kind, q.task, t.agent, q.opened, q.opened_at, q.answered, q.asker, q.closed_at, q.outcome
+    FROM questions q JOIN tasks t ON t.id = q.task
+    WHERE q.tenant = ?1 AND q.number < ?2 AND q.closed_at IS NOT NULL AND ?4 IS NULL
+    ORDER BY q.number DESC LIMIT ?3";
+
+const CLOSED_WITH_ID: &str = "SELECT q.number, q.id, q.kind, q.task, t.agent, q.opened, q.opened_at, q.answered, q.asker, q.closed_at, q.outcome
+    FROM questions q JOIN tasks t ON t.id = q.task
+    WHERE q.tenant = ?1 AND q.number < ?2 AND q.closed_at IS NOT NULL AND q.id = ?4
+    ORDER BY q.number DESC LIMIT ?3";
+
+fn question(row: &Row<'_>) -> Result<ClosedQuestion, SqliteFailure> {
+    let text = |at: usize| row.get::<_, String>(at);
+    let number = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+    let kind = serde_json::from_value(text(2)?.into()).map_err(|why| corrupt(&why))?;
+    let agent = AgentId::parse(text(4)?).map_err(|why| corrupt(&why))?;
+    Ok(ClosedQuestion {
+        number: number(0)?,
+        id: QuestionId::new(text(1)?),
+        kind,
+        task: TaskId::new(text(3)?),
+        agent,
+        opened: number(5)?,
+        opened_at: text(6)?,
+        answered: row.get::<_, Option<i64>>(7)?.map(i64::unsigned_abs),
+        by: row.get::<_, Option<String>>(8)?.and_then(|by| Principal::from_log(&by)),
+        closed_at: text(9)?,
+        outcome: text(10)?,
+    })
+}
