@@ -22,7 +22,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::{pin::pin, time::Duration};
+use std::{collections::HashSet, pin::pin, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::sleep,
@@ -123,12 +123,11 @@ pub(crate) fn inbox(global: &Global, args: &InboxArgs) -> anyhow::Result<Exit> {
             return watch(global, &mut client, args).await;
         }
         let open = fetch(&mut client, args).await?;
-        print(global, &open)?;
-        let console = global.console();
-        let walks = global.format == Format::Pretty && !args.list && console.is_attended();
-        if walks && !list(&open["questions"]).is_empty() {
+        let walks = global.format == Format::Pretty && !args.list;
+        if walks && global.console().is_attended() && !list(&open["questions"]).is_empty() {
             return walk(global, &mut client, &open).await;
         }
+        print(global, &open)?;
         Ok(Exit::Done)
     })
 }
@@ -189,6 +188,7 @@ fn without_deadlines(open: &Value) -> Vec<Value> {
 async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Result<Exit> {
     let console = global.console();
     let questions = list(&open["questions"]);
+    console.print_fitted(table(questions, Timestamp::now()).text(console.columns()))?;
     for (number, question) in (1..).zip(questions) {
         let id = text(&question["id"]);
         let columns = console.stderr_columns().unwrap_or(80);
@@ -285,18 +285,22 @@ pub(crate) fn deny(global: &Global, args: &DenyArgs) -> anyhow::Result<Exit> {
 fn answer(global: &Global, typed: &[String], all: bool, answer: &str) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let query = json!({ "limit": MAX_LISTED });
+        let kind = all.then_some("permission");
+        let query = json!({ "limit": MAX_LISTED, "kind": kind });
         let open = client.call("hub/questions/list", query).await?;
         let permissions: Vec<_> = list(&open["questions"])
             .iter()
             .filter(|question| question["kind"] == "permission")
             .collect();
         let chosen = match typed {
-            [] if all => permissions,
-            [] => vec![only(global, &permissions)?],
+            [] if all => permissions.into_iter().cloned().collect(),
+            [] => vec![only(global, &permissions)?.clone()],
             typed => {
                 let found = typed.iter().map(|typed| resolve(list(&open["questions"]), typed));
-                found.collect::<Result<Vec<_>, _>>()?
+                let mut found = found.collect::<Result<Vec<_>, _>>()?;
+                let mut known = HashSet::new();
+                found.retain(|question| known.insert(text(&question["id"]).to_owned()));
+                found
             }
         };
         if let Some(other) = chosen.iter().find(|question| question["kind"] != "permission") {
@@ -363,11 +367,18 @@ fn only<'q>(global: &Global, open: &[&'q Value]) -> anyhow::Result<&'q Value> {
     }
 }
 
-/// The open question with this id, or with this beginning or end of it.
-fn resolve<'q>(open: &'q [Value], typed: &str) -> anyhow::Result<&'q Value> {
+/// Fewest characters of a full id.
+const FULL_ID: usize = 36;
+
+/// The open question with this id, or with this beginning or end of it. The hub is asked about a
+/// full id that is not open: it may know who answered it.
+fn resolve(open: &[Value], typed: &str) -> anyhow::Result<Value> {
     let id = |question: &&Value| text(&question["id"]).to_owned();
     if let Some(exact) = open.iter().find(|question| id(question) == typed) {
-        return Ok(exact);
+        return Ok(exact.clone());
+    }
+    if typed.len() >= FULL_ID {
+        return Ok(json!({ "id": typed, "kind": "permission" }));
     }
     let is_meant = |question: &&Value| {
         let id = id(question);
@@ -375,7 +386,7 @@ fn resolve<'q>(open: &'q [Value], typed: &str) -> anyhow::Result<&'q Value> {
     };
     let found: Vec<_> = open.iter().filter(is_meant).collect();
     let why = match &found[..] {
-        [question] => return Ok(question),
+        [question] => return Ok(Value::clone(question)),
         [] => format!("no open question has the id `{typed}`: it is answered, or never was"),
         several => format!("{} open questions match `{typed}`: type more of the id", several.len()),
     };
@@ -404,6 +415,30 @@ fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize
     if questions.is_empty() {
         return "nothing waits for you\n".into();
     }
+    let mut shown = table(questions, now).text(columns);
+    let more = open["total"].as_u64().and_then(|all| usize::try_from(all).ok());
+    let more = more.unwrap_or_default().saturating_sub(questions.len());
+    if more > 0 {
+        shown.push(FAINT, &format!("{} not shown: --limit COUNT\n", counted(more, "question")));
+    }
+    let has = |permission: bool| {
+        questions.iter().any(|question| (question["kind"] == "permission") == permission)
+    };
+    if has(true) {
+        shown.push(FAINT, &format!("{command} allow QUESTION\n"));
+        shown.push(FAINT, &format!("{command} deny QUESTION --why \"...\"\n"));
+    }
+    if has(false) {
+        let input = questions.iter().find(|question| question["kind"] != "permission");
+        let task = input.map(|question| text(&question["taskId"])).unwrap_or_default();
+        shown.push(FAINT, &format!("{command} task answer {task} \"...\"\n"));
+    }
+    shown.push(FAINT, &format!("{command} later QUESTION {DEFAULT_LATER}\n"));
+    shown
+}
+
+/// Table of open questions, each with its text and the request of its task.
+fn table(questions: &[Value], now: Timestamp) -> Table {
     let ids = || questions.iter().map(|question| text(&question["id"]));
     let mut table = Table::new(["QUESTION", "KIND", "AGENT", "OPENED", "DEADLINE"]);
     for question in questions {
@@ -412,7 +447,7 @@ fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize
         table.row([
             Cell::id(id, ids::short(id, &ids())),
             kind.into(),
-            path_of(question).into(),
+            text(&question["agentId"]).into(),
             ago(&question["openedAt"], now).into(),
             if expires.is_null() { "".into() } else { ahead(expires, now).into() },
         ]);
@@ -426,31 +461,22 @@ fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize
             table.add_note(format!("({})", marks.join(", ")));
         }
         table.add_note(format!("for: {}", text(&question["request"])));
+        if list(&question["path"]).len() > 1 {
+            table.add_note(format!("by: {}", path_of(question)));
+        }
         let lines = text(&question["text"]).lines().filter(|it| !it.trim().is_empty());
-        for words in lines.take(SHOWN.0) {
+        let lines: Vec<_> = lines.collect();
+        let is_cut = lines.iter().take(SHOWN.0).any(|words| words.chars().count() > SHOWN.1);
+        for words in lines.iter().take(SHOWN.0) {
             table.add_note(line(words, SHOWN.1));
         }
+        if is_cut || lines.len() > SHOWN.0 {
+            let more = counted(lines.len().saturating_sub(SHOWN.0), "more line");
+            let command = format!("a2a-hub task show {}", text(&question["taskId"]));
+            table.add_note(format!("… cut, {more}: {command} prints the question"));
+        }
     }
-    let mut shown = table.text(columns);
-    let more = open["total"].as_u64().and_then(|all| usize::try_from(all).ok());
-    let more = more.unwrap_or_default().saturating_sub(questions.len());
-    if more > 0 {
-        shown.push(FAINT, &format!("{} not shown: --limit COUNT\n", counted(more, "question")));
-    }
-    let has = |permission: bool| {
-        questions.iter().any(|question| (question["kind"] == "permission") == permission)
-    };
-    if has(true) {
-        let hint = format!("{command} allow QUESTION, {command} deny QUESTION --why \"...\"\n");
-        shown.push(FAINT, &hint);
-    }
-    if has(false) {
-        let input = questions.iter().find(|question| question["kind"] != "permission");
-        let task = input.map(|question| text(&question["taskId"])).unwrap_or_default();
-        shown.push(FAINT, &format!("{command} task answer {task} \"...\"\n"));
-    }
-    shown.push(FAINT, &format!("{command} later QUESTION {DEFAULT_LATER}\n"));
-    shown
+    table
 }
 
 /// Renders closed questions, each with its answer.
@@ -476,17 +502,106 @@ fn history_text(past: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     table.text(columns)
 }
 
-fn results_text(chosen: &[&Value], results: &[Value], answer: &str) -> Text {
+fn results_text(chosen: &[Value], results: &[Value], answer: &str) -> Text {
     let mut shown = Text::new();
     for (question, result) in chosen.iter().zip(results) {
-        let subject = format!("{}: {}", path_of(question), line(text(&question["text"]), SHOWN.1));
+        let subject = match text(&question["text"]) {
+            "" => text(&question["id"]).to_owned(),
+            asks => format!("{}: {}", path_of(question), line(asks, SHOWN.1)),
+        };
         let line = match result["answered"] == true {
             true => {
                 format!("{}: {subject}\n", if answer == "allow" { "allowed" } else { "denied" })
             }
-            false => format!("not answered: {subject}: {}\n", text(&result["error"])),
+            false => {
+                format!("not answered: {subject}: {}\n", line(text(&result["error"]), SHOWN.1))
+            }
         };
         shown.push(crate::ui::text::PLAIN, &line);
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(id: &str, kind: &str, asks: &str) -> Value {
+        json!({ "id": id, "kind": kind, "taskId": "t-1", "agentId": "codex", "path": ["reviewer", "codex"],
+            "request": "fix the parser", "text": asks, "openedAt": "2026-01-31T11:58:00Z", "expiresAt": "2026-02-01T11:58:00Z" })
+    }
+
+    #[test]
+    fn only_clear_words_answer_permission() {
+        let answer = |typed: &str, is_permission| match choice(typed, is_permission) {
+            Some(Typed::Choice(Choice::Answer(answer))) => answer,
+            Some(Typed::Choice(Choice::Later)) => "(later)".to_owned(),
+            Some(Typed::Choice(Choice::Skip)) => "(skip)".to_owned(),
+            Some(Typed::Quit) => "(quit)".to_owned(),
+            None => "(unclear)".to_owned(),
+        };
+        for (typed, meaning) in [
+            ("y", "allow"),
+            ("Yes.", "allow"),
+            ("n", "deny"),
+            ("no, use pnpm", "no, use pnpm"),
+            ("deny: too broad", "deny: too broad"),
+            ("yes please", "(unclear)"),
+            ("maybe", "(unclear)"),
+            ("nothing", "(unclear)"),
+            ("l", "(later)"),
+            ("S", "(skip)"),
+            ("quit", "(quit)"),
+        ] {
+            assert_eq!(answer(typed, true), meaning, "{typed}");
+        }
+        assert_eq!(answer("the second one", false), "the second one");
+        assert_eq!(answer("yes", false), "yes");
+    }
+
+    #[test]
+    fn abbreviated_id_must_be_unique() {
+        let open = [question("01aa-1111", "permission", "?"), question("01bb-2111", "input", "?")];
+        let id = |typed: &str| {
+            resolve(&open, typed)
+                .map_or_else(|why| why.to_string(), |it| text(&it["id"]).to_owned())
+        };
+        assert_eq!(id("01bb"), "01bb-2111");
+        assert_eq!(id("1111"), "01aa-1111");
+        assert_eq!(id("01bb-2111"), "01bb-2111");
+        assert!(id("111").starts_with("2 open questions match"));
+        assert!(id("zz").starts_with("no open question"), "too short");
+        let whole = "01a22b8a-28c2-714c-b0ff-326b15449244";
+        assert_eq!(id(whole), whole, "the hub knows who answered it");
+    }
+
+    #[test]
+    fn inbox_fits_terminal_width() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let mut next =
+            question("01bb-2111", "permission", "codex asks:\nRun `rm -rf /tmp/x`?\u{1b}[2J");
+        next["queued"] = json!(true);
+        let questions = [question("01aa-1111", "input", "which one?"), next];
+        let open = json!({ "questions": questions, "total": 3 });
+        let shown = |width| inbox_text("a2a-hub", &open, now, width).words();
+        insta::assert_snapshot!(shown(Some(60)), @r#"
+        QUESTION   KIND        AGENT  OPENED     DEADLINE
+        01aa-1111  input       codex  2 min ago  in 23 h 58 min
+            for: fix the parser
+            by: reviewer > codex
+            which one?
+        01bb-2111  permission  codex  2 min ago  in 23 h 58 min
+            (asked next)
+            for: fix the parser
+            by: reviewer > codex
+            codex asks:
+            Run `rm -rf /tmp/x`?[2J
+        1 question not shown: --limit COUNT
+        a2a-hub allow QUESTION
+        a2a-hub deny QUESTION --why "..."
+        a2a-hub task answer t-1 "..."
+        a2a-hub later QUESTION 2h
+        "#);
+        assert_eq!(inbox_text("a2a-hub", &json!({}), now, None).words(), "nothing waits for you\n");
+    }
 }

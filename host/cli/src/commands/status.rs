@@ -146,8 +146,7 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     let tasks = format!("{} active, {} in all", status["activeTasks"], status["totalTasks"]);
     push_line(&mut out, (PLAIN, "tasks"), &tasks, columns);
     if let waiting @ 1.. = status["waitingTasks"].as_u64().unwrap_or_default() {
-        let waiting =
-            format!("{waiting} of them wait for an answer: `a2a-hub tasks --state input-required`");
+        let waiting = format!("{waiting} of them wait for an answer: `a2a-hub inbox`");
         push_line(&mut out, (PLAIN, ""), &waiting, columns);
     }
     let agents = format!(
@@ -534,7 +533,7 @@ mod tests {
         hub     0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         warning the log was missing
         tasks   1 active, 5 in all
-                1 of them wait for an answer: `a2a-hub tasks --state input-required`
+                1 of them wait for an answer: `a2a-hub inbox`
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not checked yet
 
         AGENT  HEALTH   NAME
@@ -548,8 +547,7 @@ mod tests {
         warning the log was missing
         tasks   1 active, 5 in all
                 1 of them wait for an answer:
-                `a2a-hub tasks --state
-                input-required`
+                `a2a-hub inbox`
         agents  1 healthy, 0 degraded, 0
                 unhealthy, 1 not checked yet
 
@@ -563,7 +561,7 @@ mod tests {
         hub     0.1.0 on /tmp/a2a-hub.sock, up for 1 h 2 min
         warning the log was missing
         tasks   1 active, 5 in all
-                1 of them wait for an answer: `a2a-hub tasks --state input-required`
+                1 of them wait for an answer: `a2a-hub inbox`
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not checked yet
         echo → healthy → Echo
          → failed repeatedly; next try at 2026-01-01T00:00:00.000Z

@@ -12,6 +12,7 @@ pub(super) mod record;
 pub(super) mod recorder;
 pub(super) mod replay;
 pub(super) mod run_journal;
+pub(super) mod running_task;
 pub(super) mod start;
 pub(super) mod stop;
 pub(super) mod storage_failure;
@@ -24,9 +25,10 @@ use super::{
         permits::Permits,
         recorder::{Recorder, Unstorable},
         run_journal::RecordedRun,
+        running_task::RunningTask,
     },
     command::{ActorCommand, Begin, PendingInputs, RunInput},
-    guest_port::{GuestQuestion, GuestRequest, event, last},
+    guest_port::{GuestRequest, event, last},
     ports::OtherTasks,
     recovery::pending_questions::Answers,
     run_queue::{Asking, ContextLock, RunPermit, RunQueue},
@@ -53,7 +55,7 @@ use a2a_hub_protocol::{
     question::Question as AgentQuestion,
     task::TaskState,
 };
-use a2a_hub_runtime::{Ended, Failure, Run, port::tasks::ClientAnswer};
+use a2a_hub_runtime::{Ended, port::tasks::ClientAnswer};
 use a2a_hub_store::StorageError;
 use futures::FutureExt as _;
 use std::{
@@ -104,39 +106,6 @@ pub(super) struct TaskActor {
     was_cut: bool,
     /// Set during shutdown: unsaved events are left for recovery.
     going_down: bool,
-}
-
-/// An agent at work on the task.
-pub(super) struct RunningTask {
-    pub(super) run: Box<dyn Run>,
-    pub(super) requests: mpsc::Receiver<GuestRequest>,
-    /// Further questions, asked one by one once the current one is answered.
-    pub(super) questions: VecDeque<Box<GuestQuestion>>,
-    /// True if the current question is a child's.
-    pub(super) asks_for_child: bool,
-    /// True if this run is no agent and only relays for the children of an earlier run.
-    pub(super) tends: bool,
-    /// Channel for the answer, while a question is open.
-    pub(super) answer_tx: Option<oneshot::Sender<Result<ClientAnswer, Failure>>>,
-    /// The answer, held until the task has a run permit again.
-    pub(super) answer: Option<ClientAnswer>,
-    /// Receiver of the next message, while the agent waits for one.
-    pub(super) reads: Option<oneshot::Sender<Result<ClientAnswer, Failure>>>,
-    /// Start of the run, until its first output.
-    pub(super) begun: Option<Instant>,
-}
-
-impl RunningTask {
-    pub(super) fn new(run: Box<dyn Run>, requests: mpsc::Receiver<GuestRequest>) -> Self {
-        let (questions, begun) = (VecDeque::new(), Some(Instant::now()));
-        let (asks_for_child, tends, answer_tx, answer, reads) = Default::default();
-        Self { run, requests, questions, asks_for_child, tends, answer_tx, answer, reads, begun }
-    }
-
-    /// Run that relays for the children of an agent whose own run is gone.
-    pub(super) fn tending(run: Box<dyn Run>, requests: mpsc::Receiver<GuestRequest>) -> Self {
-        Self { tends: true, begun: None, ..Self::new(run, requests) }
-    }
 }
 
 /// An event that the actor handles.
@@ -354,12 +323,13 @@ impl TaskActor {
             return Box::pin(self.record_entry(&recorded, stored_tx)).await;
         }
         self.count_first_word(&event);
-        if let ActorEvent::Command(Some(ActorCommand::Input(input))) = &event
-            && let Some(id) = input.answers.clone()
-        {
+        let event = if let ActorEvent::Command(Some(ActorCommand::Input(input))) = event {
             // Boxed, as it is rare.
-            Box::pin(self.bring_forward(&id)).await?;
-        }
+            let Some(input) = Box::pin(self.answer_queued(input)).await? else { return Ok(()) };
+            ActorEvent::Command(Some(ActorCommand::Input(input)))
+        } else {
+            event
+        };
         let (before, had_turn) = (self.lifecycle, self.permits.has_permit());
         let Some((signal, mut payload)) = self.signal(event) else { return Ok(()) };
         if matches!(signal, Signal::Cancel | Signal::Exhausted) {
@@ -401,7 +371,9 @@ impl TaskActor {
             ActorEvent::Command(Some(ActorCommand::Input(input))) => {
                 let names_question = input.answers.is_some();
                 self.accept_input(*input, &mut payload)?;
-                self.question_closed(!names_question);
+                if names_question {
+                    self.question_closed();
+                }
                 Signal::ClientMessage
             }
             ActorEvent::Command(Some(ActorCommand::Cancel { by, facts })) => {
@@ -456,7 +428,7 @@ impl TaskActor {
                 self.permits.reacquire_permit(asking, waits_for, call)?
             }
             ActorEvent::Time => {
-                self.question_closed(false);
+                self.question_closed();
                 Signal::Time
             }
             ActorEvent::Request(GuestRequest::Emit(emitted)) => {
@@ -475,7 +447,7 @@ impl TaskActor {
                 Signal::Read
             }
             ActorEvent::Withdrawn => {
-                self.question_closed(false);
+                self.question_closed();
                 Signal::Withdrawn
             }
             ActorEvent::Ended(ended) if self.guest.as_ref().is_some_and(|guest| guest.tends) => {

@@ -8,7 +8,7 @@ use a2a_hub_protocol::{
     error::A2aError,
     id::QuestionId,
     message::{Message, Metadata},
-    question::QuestionKind,
+    question::Question,
 };
 use std::{collections::VecDeque, time::Duration};
 use tokio::sync::oneshot;
@@ -47,22 +47,26 @@ pub(super) struct BoardChange {
     pub(super) reply_tx: oneshot::Sender<Result<(), A2aError>>,
 }
 
-/// State of a task's questions that is not in its log.
+/// Questions of a task, as its actor knows them.
 pub(super) struct QuestionState {
+    /// Request that the task works on, in one line.
+    pub(super) request: String,
+    /// The open question.
+    pub(super) open: Option<OpenedQuestion>,
     /// Time until the deadline of the open question; none if no question waits for an answer.
     pub(super) expires_in: Option<Duration>,
     /// Questions that a person set aside.
     pub(super) set_aside: Vec<QuestionId>,
     /// Further questions of the agent itself, which it asks once the open one is answered.
-    pub(super) queued: Vec<QueuedQuestion>,
+    pub(super) queued: Vec<OpenedQuestion>,
 }
 
-/// A question that is asked after another one.
-pub(super) struct QueuedQuestion {
-    pub(super) id: QuestionId,
-    pub(super) opened_at: String,
-    pub(super) kind: QuestionKind,
+/// A question that was posed, with its prompt.
+pub(super) struct OpenedQuestion {
+    pub(super) question: Question,
     pub(super) prompt: Message,
+    /// Time at which it was posed (RFC 3339).
+    pub(super) opened_at: String,
 }
 
 /// A client's message to an existing task.

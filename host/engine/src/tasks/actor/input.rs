@@ -18,6 +18,7 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
     id::MessageId,
+    message::Message,
     question::Question as AgentQuestion,
     task::{Task, TaskState},
 };
@@ -61,10 +62,7 @@ impl TaskActor {
             let _ = reply_tx.send(Err(history_full(task, &full)));
             return None;
         }
-        // Nobody else appends to the log, so nothing happens between the check and the message.
-        let pending = u64::try_from(self.recorder.pending()).unwrap_or(u64::MAX);
-        let generation = self.recorder.seq().saturating_add(pending);
-        if let Err(why) = generation::require(&task.id, generation, &message, &client) {
+        if let Err(why) = self.require_generation(&message, &client) {
             let _ = reply_tx.send(Err(why));
             return None;
         }
@@ -87,6 +85,30 @@ impl TaskActor {
         payload.start = Some(Box::new(start));
         payload.answer = Some(ClientAnswer { message, client });
         Some(())
+    }
+
+    /// Refuses a message that a client wrote for an earlier state of the task. Nobody else appends
+    /// to the log, so nothing happens between the check and the message.
+    fn require_generation(
+        &self,
+        message: &Message,
+        client: &ClientCapabilities,
+    ) -> Result<(), A2aError> {
+        let pending = u64::try_from(self.recorder.pending()).unwrap_or(u64::MAX);
+        let generation = self.recorder.seq().saturating_add(pending);
+        generation::require(&self.recorder.task().id, generation, message, client)
+    }
+
+    /// Refuses the answer to a queued question that the history has no room for, or that a client
+    /// wrote for an earlier state of the task.
+    pub(in crate::tasks) fn require_acceptable(
+        &self,
+        message: &Message,
+        client: &ClientCapabilities,
+    ) -> Result<(), A2aError> {
+        let capacity = self.recorder.require_history_capacity();
+        capacity.map_err(|full| history_full(self.recorder.task(), &full))?;
+        self.require_generation(message, client)
     }
 
     /// Records the hub's message that starts an unattended run again, and sets it as the input of

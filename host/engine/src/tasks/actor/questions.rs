@@ -2,17 +2,25 @@
 //! eviction of the agent while it waits.
 
 use super::{SignalPayload, TaskActor, recorder::Unstorable};
-use crate::tasks::{
-    command::{QuestionState, QueuedQuestion},
-    guest_port::{GuestQuestion, GuestRequest},
+use crate::{
+    error::HubError,
+    tasks::{
+        command::{Input, OpenedQuestion, QuestionState},
+        guest_port::{GuestQuestion, GuestRequest},
+    },
 };
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
+    access_control::Principal,
     grant::Resume,
-    task::{lifecycle::Signal, metadata, question},
+    task::{lifecycle::Signal, metadata, open_questions, question},
 };
-use a2a_hub_protocol::{id::QuestionId, question::Question as AgentQuestion, task::TaskState};
-use a2a_hub_runtime::{Failure, port::tasks::Need};
+use a2a_hub_protocol::{
+    error::A2aError, event::TaskEvent, id::QuestionId, message::Message,
+    question::Question as AgentQuestion,
+};
+use a2a_hub_runtime::{Failure, port::tasks::ClientAnswer};
+use a2a_hub_store::StorageError;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -39,16 +47,8 @@ impl TaskActor {
             }
             return waits.then_some(Signal::Waits(true));
         }
-        self.open_question(*question, payload)
-    }
-
-    /// Asks a question while none is open, or in place of the open one.
-    fn open_question(
-        &mut self,
-        question: GuestQuestion,
-        payload: &mut SignalPayload,
-    ) -> Option<Signal> {
-        let GuestQuestion { id, need, prompt, timeout, answer, of_child, waits, .. } = question;
+        let GuestQuestion { id, opened_at, need, prompt, timeout, answer, of_child, waits } =
+            *question;
         if let Err(full) = self.recorder.require_history_capacity() {
             // A guest that has ended needs no answer.
             let why = format!(
@@ -70,6 +70,7 @@ impl TaskActor {
         };
         if let Some(guest) = &mut self.guest {
             (guest.answer_tx, guest.answer, guest.asks_for_child) = (Some(answer), None, is_childs);
+            guest.opened_at = Some(opened_at);
         }
         Some(Signal::AgentQuestion { state, timeout, waits: waits || self.permits.is_lent() })
     }
@@ -81,68 +82,110 @@ impl TaskActor {
         self.lifecycle.asks() && answer_tx.is_some_and(|answer_tx| !answer_tx.is_closed())
     }
 
-    /// Asks a queued question in place of the open one, which is queued first: the client answers
-    /// it by its id. Does nothing if no queued question of the agent has this id.
-    pub(in crate::tasks) async fn bring_forward(
+    /// Answers a queued question of the agent, which the message names: the question, its answer
+    /// and the open question, which stays open, are stored together. Returns a message that names
+    /// no such question.
+    ///
+    /// The queue of an agent that is replayed is left alone: its journal knows the answers in the
+    /// order of the questions.
+    pub(in crate::tasks) async fn answer_queued(
         &mut self,
-        id: &QuestionId,
-    ) -> Result<(), Unstorable> {
-        let until = self.lifecycle.answer_until();
-        let (only_waits, task) = (self.lifecycle.only_waits(), self.recorder.task());
-        if !self.lifecycle.asks() || self.recorder.require_history_capacity().is_err() {
-            return Ok(());
-        }
-        let open = AgentQuestion::from_metadata(task.metadata.as_ref());
-        let (Some(open), Some(prompt)) = (open, task.status.message.clone()) else { return Ok(()) };
-        let is_login = task.status.state == TaskState::AuthRequired;
-        let need = if is_login { Need::Auth } else { Need::Input };
-        let opened_at = task.status.timestamp.clone();
-        let Some(guest) = &mut self.guest else { return Ok(()) };
+        input: Box<Input>,
+    ) -> Result<Option<Box<Input>>, Unstorable> {
+        let task = self.recorder.task();
+        let state = task.status.state;
         let is_it = |question: &GuestQuestion| {
-            question.id == *id && question.of_child.is_none() && !question.answer.is_closed()
+            input.answers.as_ref() == Some(&question.id)
+                && is_answerable(question)
+                && question.need.state() == state
         };
-        let Some(at) = guest.questions.iter().position(|question| is_it(question)) else {
-            return Ok(());
+        let guest = self.guest.as_mut().filter(|_| self.recording.is_none());
+        let queue = guest.map(|guest| &mut guest.questions);
+        let index = queue.and_then(|queue| {
+            let index = queue.iter().position(|question| is_it(question))?;
+            Some((index, queue.remove(index)?))
+        });
+        let Some((index, question)) = index else { return Ok(Some(input)) };
+        let Input { message, client, by, reply_tx, .. } = *input;
+        let stored = match self.require_acceptable(&message, &client) {
+            Ok(()) => self.record_queued(&question, &message, &by).await,
+            Err(why) => Ok(Err(why)),
         };
-        let Some(answer) = guest.answer_tx.take() else { return Ok(()) };
-        let Some(wanted) = guest.questions.remove(at) else { return Ok(()) };
-        let remaining =
-            until.map(|until| until.saturating_duration_since(Instant::now().into_std()));
-        let of_child = guest.asks_for_child.then(|| open.clone());
-        guest.questions.push_front(Box::new(GuestQuestion {
-            id: open.id,
-            opened_at,
-            need,
-            prompt,
-            timeout: remaining,
-            answer,
-            of_child,
-            waits: only_waits,
-        }));
-        let mut payload = SignalPayload::default();
-        match self.open_question(*wanted, &mut payload) {
-            Some(signal) => self.carry_out(signal, &mut payload).await,
-            None => Ok(()),
+        let reply = match stored? {
+            Ok(()) => {
+                self.set_aside.retain(|id| *id != question.id);
+                // A guest that has ended needs no answer.
+                let _ = question.answer.send(Ok(ClientAnswer { message, client }));
+                Ok(())
+            }
+            Err(why) => {
+                if let Some(guest) = &mut self.guest {
+                    guest.questions.insert(index.min(guest.questions.len()), question);
+                }
+                Err(why)
+            }
+        };
+        // The sender may be gone; then nobody needs the reply.
+        let _ = reply_tx.send(reply);
+        Ok(None)
+    }
+
+    /// Stores a queued question with its answer, and repeats the open question.
+    async fn record_queued(
+        &mut self,
+        question: &GuestQuestion,
+        message: &Message,
+        by: &Principal,
+    ) -> Result<Result<(), A2aError>, Unstorable> {
+        // What was recorded before is stored by itself: it must not be reverted below.
+        self.recorder.flush(None).await?;
+        let (task, now) = (self.recorder.task(), clock::now());
+        let (state, prompt) = (task.status.state, task.status.message.clone());
+        let open = AgentQuestion::from_metadata(task.metadata.as_ref()).zip(prompt);
+        let (id, prompt) = (question.id.clone(), question.prompt.clone());
+        let posed = metadata::agent_question(task, state, id, prompt, now.clone());
+        self.recorder.record(posed);
+        self.recorder.record(TaskEvent::Input(message.clone()));
+        if let Some((open, prompt)) = open {
+            let task = self.recorder.task();
+            let again = metadata::child_question(task, state, &open, prompt, now);
+            self.recorder.record(again);
+        }
+        match self.recorder.flush(Some(by)).await {
+            Ok(()) => Ok(Ok(())),
+            Err(Unstorable(why @ StorageError::Unavailable(_))) => {
+                self.recorder.take_back().await?;
+                Ok(Err(HubError::from(why).into()))
+            }
+            Err(why) => Err(why),
         }
     }
 
-    /// Describes the open question's deadline, and the queued questions of the agent itself.
+    /// Describes the open question, its deadline, and the queued questions of the agent itself.
     pub(in crate::tasks) fn question_state(&self) -> QuestionState {
         let now = Instant::now().into_std();
-        let remaining = |until: std::time::Instant| until.saturating_duration_since(now);
-        let guest = self.guest.as_ref().filter(|_| self.lifecycle.asks());
-        let queued = guest
-            .into_iter()
-            .flat_map(|guest| &guest.questions)
-            .filter(|question| question.of_child.is_none() && !question.answer.is_closed());
-        let queued = queued.map(|question| QueuedQuestion {
-            id: question.id.clone(),
-            opened_at: question.opened_at.clone(),
-            kind: question::kind(question.need.state(), &question.prompt),
-            prompt: question.prompt.clone(),
-        });
+        let task = self.recorder.task();
+        let open =
+            AgentQuestion::from_metadata(task.metadata.as_ref()).filter(|_| metadata::asks(task));
+        let since = self.guest.as_ref().and_then(|guest| guest.opened_at.clone());
+        let opened_at = since.unwrap_or_else(|| task.status.timestamp.clone());
+        let open = open.zip(task.status.message.clone());
+        let guest = self.guest.as_ref().filter(|_| self.recording.is_none());
+        let queue = guest.into_iter().flat_map(|guest| &guest.questions);
+        let queued =
+            queue.filter(|question| is_answerable(question)).map(|question| OpenedQuestion {
+                question: AgentQuestion {
+                    id: question.id.clone(),
+                    ..AgentQuestion::fresh(question::kind(question.need.state(), &question.prompt))
+                },
+                opened_at: question.opened_at.clone(),
+                prompt: question.prompt.clone(),
+            });
+        let until = self.lifecycle.answer_until();
         QuestionState {
-            expires_in: self.lifecycle.answer_until().map(remaining),
+            request: open_questions::request(task),
+            open: open.map(|(question, prompt)| OpenedQuestion { question, prompt, opened_at }),
+            expires_in: until.map(|until| until.saturating_duration_since(now)),
             set_aside: self.set_aside.clone(),
             queued: queued.collect(),
         }
@@ -173,15 +216,11 @@ impl TaskActor {
         is_known
     }
 
-    /// Notes that the open question, if any, is closed, and how: a message that names no question may be
-    /// meant for it, and not for the next one.
-    pub(in crate::tasks) fn question_closed(&mut self, by_unnamed_answer: bool) {
-        if !self.lifecycle.asks() {
-            return;
-        }
-        self.question_closed_at = (!by_unnamed_answer).then(Instant::now);
-        if let Some(closed) = AgentQuestion::from_metadata(self.recorder.task().metadata.as_ref()) {
-            self.set_aside.retain(|id| *id != closed.id);
+    /// Notes that the open question, if any, is closed otherwise than by a message that names no
+    /// question: such a message may be meant for it, and not for the next one.
+    pub(in crate::tasks) fn question_closed(&mut self) {
+        if self.lifecycle.asks() {
+            self.question_closed_at = Some(Instant::now());
         }
     }
 
@@ -232,4 +271,10 @@ impl TaskActor {
             && self.agent.resume() == Resume::Session
             && !has_children
     }
+}
+
+/// True if a client may answer a queued question before its turn: one of the agent itself, which
+/// works on or has lent its run permit.
+fn is_answerable(question: &GuestQuestion) -> bool {
+    question.of_child.is_none() && !question.waits && !question.answer.is_closed()
 }

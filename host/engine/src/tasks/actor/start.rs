@@ -1,6 +1,8 @@
 //! Starts the agent's run, and ends child tasks when the task ends.
 
-use super::{GUEST_CHANNEL_CAPACITY, RunningTask, SignalPayload, TaskActor, replay::RunSetup};
+use super::{
+    GUEST_CHANNEL_CAPACITY, SignalPayload, TaskActor, replay::RunSetup, running_task::RunningTask,
+};
 use crate::tasks::{
     command::RunInput,
     guest_port::ActorPort,

@@ -1,6 +1,6 @@
 //! Stops an agent's run, cooperatively or by force.
 
-use super::{RunningTask, TaskActor};
+use super::{TaskActor, running_task::RunningTask};
 use std::time::Duration;
 use tokio::time::timeout;
 

@@ -4,7 +4,7 @@ use crate::{
     error::HubError,
     tasks::{
         Tasks,
-        command::{ActorCommand, QuestionState},
+        command::{ActorCommand, OpenedQuestion, QuestionState},
     },
 };
 use a2a_hub_clock as clock;
@@ -23,9 +23,10 @@ use a2a_hub_protocol::{
         QuestionRequest, QuestionResult,
     },
     question::Question,
-    task::TaskState,
+    task::{Task, TaskState},
 };
 use a2a_hub_store::{ClosedQuestion, ClosedQuestionFilter, Head, HeadFilter, StorageError};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use std::{
     collections::{BTreeMap, HashMap, btree_map::Entry},
     time::Duration,
@@ -34,6 +35,9 @@ use tokio::{sync::oneshot, time::timeout};
 
 /// Time for a task's actor to report its questions: a busy one is listed without a deadline.
 const REPORT_WAIT: Duration = Duration::from_secs(1);
+
+/// Limit of tasks whose questions are read at the same time.
+const AT_ONCE: usize = 32;
 
 /// Most levels of a tree of tasks above a question.
 const MAX_LEVELS: usize = 100;
@@ -95,10 +99,10 @@ impl Questions<'_> {
                 live_only: true,
                 ..HeadFilter::default()
             };
-            for head in self.0.storage.heads(filter).await? {
-                for entry in self.questions_of(&head).await? {
-                    add(&mut found, entry);
-                }
+            let heads = stream::iter(self.0.storage.heads(filter).await?);
+            let questions = heads.map(|head| self.questions_of(head)).buffer_unordered(AT_ONCE);
+            for entry in questions.try_collect::<Vec<_>>().await?.into_iter().flatten() {
+                add(&mut found, entry);
             }
         }
         let mut found: Vec<_> = found.into_values().collect();
@@ -110,64 +114,43 @@ impl Questions<'_> {
     }
 
     /// Open question of a task, and its queued ones; none if it was answered or deleted meanwhile.
-    async fn questions_of(&self, head: &Head) -> Result<Vec<FoundQuestion>, StorageError> {
-        let Some(stored) = self.0.storage.task(&head.task).await? else { return Ok(Vec::new()) };
-        let task = stored.task;
-        let question = Question::from_metadata(task.metadata.as_ref());
-        let (Some(question), Some(prompt), true) =
-            (question, &task.status.message, metadata::asks(&task))
-        else {
-            return Ok(Vec::new());
+    async fn questions_of(&self, head: Head) -> Result<Vec<FoundQuestion>, StorageError> {
+        let state = match self.question_state(&head.task).await {
+            Some(state) => state,
+            None => match self.0.storage.task(&head.task).await? {
+                Some(stored) => stored_state(&stored.task),
+                None => return Ok(Vec::new()),
+            },
         };
-        let state = self.question_state(&head.task).await;
-        let state = state.unwrap_or(QuestionState {
-            expires_in: None,
-            set_aside: Vec::new(),
-            queued: Vec::new(),
-        });
-        let describe = |question: &Question, prompt: &Message, opened_at: &str| {
-            let (tool, choices) = open_questions::tool_and_choices(prompt);
-            OpenQuestion {
-                id: question.id.clone(),
+        let QuestionState { request, open, expires_in, set_aside, queued } = state;
+        let describe = |opened: OpenedQuestion, is_queued: bool| {
+            let OpenedQuestion { question, prompt, opened_at } = opened;
+            let (tool, choices) = open_questions::tool_and_choices(&prompt);
+            let is_original = question.task.is_none();
+            let question = OpenQuestion {
+                set_aside: set_aside.contains(&question.id),
+                id: question.id,
                 kind: question.kind,
-                task_id: question.task.clone().unwrap_or_else(|| head.task.clone()),
+                task_id: question.task.unwrap_or_else(|| head.task.clone()),
                 root_task_id: head.task.clone(),
-                agent_id: question.agent.clone().unwrap_or_else(|| head.agent.clone()),
+                agent_id: question.agent.unwrap_or_else(|| head.agent.clone()),
                 path: Vec::new(),
                 context_id: head.context.clone(),
-                request: open_questions::request(&task),
-                text: open_questions::text(prompt),
+                request: request.clone(),
+                text: open_questions::text(&prompt),
                 tool,
                 choices,
                 directory: head.directory.clone(),
                 interrupted: question.replaces.is_some(),
-                queued: false,
-                opened_at: opened_at.to_owned(),
-                expires_at: None,
-                set_aside: state.set_aside.contains(&question.id),
-            }
+                queued: is_queued,
+                opened_at,
+                expires_at: expires_in.filter(|_| !is_queued).map(clock::after),
+            };
+            FoundQuestion { question, is_original, tasks: vec![head.task.clone()] }
         };
-        let open = OpenQuestion {
-            expires_at: state.expires_in.map(clock::after),
-            ..describe(&question, prompt, &task.status.timestamp)
-        };
-        let queued = state.queued.iter().map(|queued| OpenQuestion {
-            queued: true,
-            ..describe(
-                &Question { id: queued.id.clone(), ..Question::fresh(queued.kind) },
-                &queued.prompt,
-                &queued.opened_at,
-            )
-        });
-        let is_original = question.task.is_none();
-        let tasks = vec![head.task.clone()];
-        let first = FoundQuestion { question: open, is_original, tasks: tasks.clone() };
-        let queued = queued.map(|question| FoundQuestion {
-            question,
-            is_original: true,
-            tasks: tasks.clone(),
-        });
-        Ok([first].into_iter().chain(queued).collect())
+        let open = open.map(|opened| describe(opened, false));
+        let queued = queued.into_iter().map(|opened| describe(opened, true));
+        Ok(open.into_iter().chain(queued).collect())
     }
 
     /// State of the task's questions from its actor; none if the task does not run here, or its
@@ -225,10 +208,10 @@ impl Questions<'_> {
             Some(open) => {
                 let mut message = Message::text(Role::User, answer);
                 message.metadata = Some(open_questions::answer_metadata(&id));
-                // The task that asks; a remote agent's is reached through the one that relays.
-                let task = match &open.is_original {
-                    true => &open.question.task_id,
-                    false => open.tasks.last().unwrap_or(&open.question.task_id),
+                // The task that asks; one of another hub is reached through the one that relays.
+                let task = match self.0.storage.head(&open.question.task_id).await? {
+                    Some(_) => &open.question.task_id,
+                    None => open.tasks.last().unwrap_or(&open.question.task_id),
                 };
                 let client = ClientCapabilities::default();
                 match self.0.answer(task, message, client, None, by.clone()).await {
@@ -246,7 +229,9 @@ impl Questions<'_> {
             before: None,
             limit: 1,
         };
-        let earlier = self.question_history(filter).await?.questions.pop();
+        // Without the history, the refusal alone is the reason.
+        let history = self.question_history(filter).await;
+        let earlier = history.ok().and_then(|mut history| history.questions.pop());
         let error = match (&earlier, refused) {
             (Some(earlier), _) => closed_before(earlier),
             (None, Some(refused)) => refused.to_string(),
@@ -351,6 +336,20 @@ fn add(found: &mut BTreeMap<String, FoundQuestion>, entry: FoundQuestion) {
             }
             known.tasks.extend(tasks);
         }
+    }
+}
+
+/// Questions of a task without an actor.
+fn stored_state(task: &Task) -> QuestionState {
+    let question = Question::from_metadata(task.metadata.as_ref()).filter(|_| metadata::asks(task));
+    let opened_at = task.status.timestamp.clone();
+    let open = question.zip(task.status.message.clone());
+    QuestionState {
+        request: open_questions::request(task),
+        open: open.map(|(question, prompt)| OpenedQuestion { question, prompt, opened_at }),
+        expires_in: None,
+        set_aside: Vec::new(),
+        queued: Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::tasks::{
     Tasks,
-    actor::{GUEST_CHANNEL_CAPACITY, RunningTask, TaskActor},
+    actor::{GUEST_CHANNEL_CAPACITY, TaskActor, running_task::RunningTask},
     ports::RunKind,
 };
 use a2a_hub_core::task::lifecycle::Fault;

@@ -119,8 +119,8 @@ pub struct OpenQuestion {
     /// Directory of the asking task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// True if the hub asks in place of an agent whose program was ended by a restart: an answer
-    /// starts the agent again, and allows nothing.
+    /// True if the hub asks in place of an agent that was ended, by a restart or to make room for
+    /// other tasks: an answer starts the agent again, and allows nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// True if the task asks another question first. It may be answered already.
@@ -128,8 +128,8 @@ pub struct OpenQuestion {
     pub queued: bool,
     /// Time at which it was asked: RFC 3339 in UTC.
     pub opened_at: String,
-    /// Deadline, at which it counts as denied: RFC 3339 in UTC. Absent if the task does not run in
-    /// this hub now.
+    /// Deadline, at which it counts as denied: RFC 3339 in UTC. Absent for a queued question, and
+    /// if the task does not run in this hub now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// True if a person set it aside.

@@ -94,6 +94,9 @@ async fn queued_question_is_answered_before_its_turn() {
         let open = stand.open_count(2).await;
         assert_eq!(texts(&open), [("one?", false), ("three?", true)]);
         assert_eq!((&open[0].id, &open[1].id), (&one, &three));
+        let told = stand.tasks.get(&root).await.unwrap().task;
+        assert_eq!(said(&told), "one?", "the task still asks it");
+        assert!(open[0].opened_at <= open[1].opened_at, "it is as old as before");
         // An answer to a question that is over changes nothing, and says who was first.
         let results = stand.reply(&[&two], "again").await;
         assert!(!results[0].answered);
@@ -281,4 +284,82 @@ impl Stand {
             }
         }
     }
+}
+
+/// While an answer waits for a run permit, queued questions are listed and answered.
+#[tokio::test(start_paused = true)]
+async fn queued_questions_are_answered_without_permit() {
+    let stand = Stand::new();
+    let busy = Fake::new(|stage: Stage| async move {
+        if stage.text() != "go" {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            return completed("busy");
+        }
+        let pose = |text: &str| stage.port.pose(Need::Input, permission(text), None);
+        stage.port.release_permit(a2a_hub_runtime::port::tasks::WaitsFor::Client).await;
+        let answers = join3(pose("one?"), pose("two?"), pose("three?")).await;
+        let text = |answer: Result<a2a_hub_runtime::port::tasks::ClientAnswer, Failure>| {
+            answer.map_or_else(|why| why.to_string(), |answer| answer.message.joined_text())
+        };
+        completed(&format!("{}, {}, {}", text(answers.0), text(answers.1), text(answers.2)))
+    });
+    let config = AgentConfig { max_running: Some(1), ..config() };
+    let agents = agents_of(&stand, &config, &busy);
+    let root = stand.submit(agents.named("a"), "go").await;
+    let open = stand.open_count(3).await;
+    let other = stand.submit(agents.named("a"), "other").await;
+    stand.until(&other, TaskState::Working).await;
+    let ids: Vec<_> = open.iter().map(|question| &question.id).collect();
+    let results = stand.reply(&ids[..1], "first").await;
+    assert!(results[0].answered);
+    let listed = stand.open().await;
+    assert_eq!(texts(&listed), [("two?", true), ("three?", true)], "it waits for its permit");
+    let results = stand.reply(&ids[1..], "all").await;
+    assert!(results.iter().all(|result| result.answered), "{results:?}");
+    assert_eq!(stand.open().await, []);
+    assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "first, all, all");
+}
+
+/// A store that takes no answer leaves the question open, and its answer to others.
+#[tokio::test(start_paused = true)]
+async fn unstorable_answer_leaves_queue_alone() {
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &three_questions());
+    let root = stand.submit(agents.named("a"), "go").await;
+    let open = stand.open_count(3).await;
+    let [one, two, three] = [0, 1, 2].map(|at| open[at].id.clone());
+    stand.storage.refuse(true);
+    let refused = stand.reply(&[&two], "lost").await;
+    assert!(!refused[0].answered, "{refused:?}");
+    stand.storage.refuse(false);
+    let open = stand.open_count(3).await;
+    assert_eq!(texts(&open), [("one?", false), ("two?", true), ("three?", true)]);
+    let results = stand.reply(&[&three], "three").await;
+    assert!(results[0].answered, "{results:?}");
+    let results = stand.reply(&[&two], "two").await;
+    assert!(results[0].answered, "{results:?}");
+    assert!(stand.reply(&[&one], "one").await[0].answered);
+    let done = stand.until(&root, TaskState::Completed).await;
+    assert_eq!(said(&done), "one, two, three");
+}
+
+/// A message that means a question which its agent withdrew cannot allow the next one.
+#[tokio::test(start_paused = true)]
+async fn unnamed_yes_to_withdrawn_question_is_refused() {
+    let fake = Fake::new(|stage: Stage| async move {
+        let first = stage.port.pose(Need::Input, permission("one?"), None);
+        assert!(tokio::time::timeout(Duration::from_secs(5), first).await.is_err());
+        let second = stage.port.pose(Need::Input, permission("two?"), None).await;
+        completed(&second.unwrap().message.joined_text())
+    });
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &fake);
+    let root = stand.submit(agents.named("a"), "go").await;
+    while stand.open().await.first().is_none_or(|open| open.text != "two?") {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(stand.answer(&root, "meant for one").await.is_err());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stand.answer(&root, "meant for two").await.unwrap();
+    assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "meant for two");
 }
