@@ -306,7 +306,7 @@ fn answer(global: &Global, typed: &[String], all: bool, answer: &str) -> anyhow:
         if let Some(other) = chosen.iter().find(|question| question["kind"] != "permission") {
             let (id, task) = (text(&other["id"]), text(&other["taskId"]));
             let why = format!(
-                "question {id} asks for no permission: answer it with `a2a-hub task answer {task} \"...\"`"
+                "question {id} asks for no permission: answer it with `a2a-hub task answer {task} --question {id} \"...\"`"
             );
             return Err(CommandError::new(NO_QUESTION, why).into());
         }
@@ -430,8 +430,10 @@ fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize
     }
     if has(false) {
         let input = questions.iter().find(|question| question["kind"] != "permission");
-        let task = input.map(|question| text(&question["taskId"])).unwrap_or_default();
-        shown.push(FAINT, &format!("{command} task answer {task} \"...\"\n"));
+        let [task, id] =
+            ["taskId", "id"].map(|name| input.map_or("", |question| text(&question[name])));
+        let hint = format!("{command} task answer {task} --question {id} \"...\"\n");
+        shown.push(FAINT, &hint);
     }
     shown.push(FAINT, &format!("{command} later QUESTION {DEFAULT_LATER}\n"));
     shown
@@ -472,8 +474,7 @@ fn table(questions: &[Value], now: Timestamp) -> Table {
         }
         if is_cut || lines.len() > SHOWN.0 {
             let more = counted(lines.len().saturating_sub(SHOWN.0), "more line");
-            let command = format!("a2a-hub task show {}", text(&question["taskId"]));
-            table.add_note(format!("… cut, {more}: {command} prints the question"));
+            table.add_note(format!("… cut, {more}: a2a-hub inbox --format json has all"));
         }
     }
     table
@@ -599,7 +600,7 @@ mod tests {
         1 question not shown: --limit COUNT
         a2a-hub allow QUESTION
         a2a-hub deny QUESTION --why "..."
-        a2a-hub task answer t-1 "..."
+        a2a-hub task answer t-1 --question 01aa-1111 "..."
         a2a-hub later QUESTION 2h
         "#);
         assert_eq!(inbox_text("a2a-hub", &json!({}), now, None).words(), "nothing waits for you\n");

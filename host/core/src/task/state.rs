@@ -13,7 +13,7 @@
 use crate::task::{metadata, tree_budget::Usage};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, StatusUpdate, TaskEvent},
-    message::{Content, Metadata, Part},
+    message::{Content, Message, Metadata, Part},
     question::QUESTION,
     task::{Artifact, Task, TaskState},
 };
@@ -138,13 +138,22 @@ fn merge(known: &mut Metadata, facts: &Metadata) {
     }
 }
 
+/// Number of latest messages among which a repeated question is searched: the answers to 32 queued
+/// questions, with the questions.
+const REPEATED_WITHIN: usize = 64;
+
 /// Moves the agent's question into the history; progress messages are not part of it.
 fn keep_question(task: &mut Task) {
     if task.status.state.is_interrupted() {
         // A repeated question may be in the history already.
         let question = task.status.message.take();
-        let last = task.history.last().map(|message| &message.message_id);
-        task.history.extend(question.filter(|question| last != Some(&question.message_id)));
+        let latest = || task.history.iter().rev().take(REPEATED_WITHIN);
+        let is_known = |question: &Message| {
+            latest().any(|known| known.message_id == question.message_id && known == question)
+                || latest().next().is_some_and(|last| last.message_id == question.message_id)
+        };
+        let question = question.filter(|question| !is_known(question));
+        task.history.extend(question);
     }
 }
 
@@ -220,7 +229,7 @@ mod tests {
     use super::*;
     use a2a_hub_protocol::{
         id::{ArtifactId, ContextId, TaskId},
-        message::{Message, Role},
+        message::Role,
         task::TaskStatus,
     };
     use proptest::prelude::*;

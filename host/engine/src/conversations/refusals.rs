@@ -76,6 +76,15 @@ pub fn name_the_question(task: &Task, open_question: Option<&Question>) -> A2aEr
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }
 
+/// Refuses an answer to a queued question while the agent still gets another answer.
+pub fn gets_an_answer(task: &Task) -> A2aError {
+    let why = format!(
+        "task `{}` waits for its turn with another answer; send this one again once it goes on",
+        task.id
+    );
+    A2aError::new(ErrorKind::UnsupportedOperation, why)
+}
+
 /// Refuses a further message to a task that asks a question: it would be the answer.
 pub fn asks_now(task: &Task) -> A2aError {
     let why = format!(

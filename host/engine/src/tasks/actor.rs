@@ -323,6 +323,9 @@ impl TaskActor {
             return Box::pin(self.record_entry(&recorded, stored_tx)).await;
         }
         self.count_first_word(&event);
+        if let (ActorEvent::Request(_), Some(guest)) = (&event, &mut self.guest) {
+            guest.has_new_answer = false;
+        }
         let event = if let ActorEvent::Command(Some(ActorCommand::Input(input))) = event {
             // Boxed, as it is rare.
             let Some(input) = Box::pin(self.answer_queued(input)).await? else { return Ok(()) };

@@ -10,7 +10,7 @@ use super::{
 };
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::conversations::handoff;
-use a2a_hub_engine::{Reply, ReplyStream};
+use a2a_hub_engine::{Reply, ReplyStream, tasks::Subscription};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
@@ -28,8 +28,12 @@ use a2a_hub_rpc::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::future::pending;
+use std::{future::pending, time::Duration};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+/// Time within which a task repeats a question that the answer to another one interrupted.
+const REPEATED_WITHIN: Duration = Duration::from_millis(100);
 
 /// A turn of a session.
 pub(super) struct Turn<'a> {
@@ -324,7 +328,9 @@ impl Turn<'_> {
                     let current_question = Question::from_metadata(update.metadata.as_ref());
                     let is_other = current_question
                         .is_some_and(|it| Some(it.id.as_str()) != question.as_deref());
-                    if is_other || !update.status.state.is_interrupted() {
+                    if !update.status.state.is_interrupted()
+                        || is_other && !repeats(&mut events, question.as_deref()).await
+                    {
                         return;
                     }
                 }
@@ -427,4 +433,18 @@ pub(super) fn refusal(why: A2aError) -> Refusal {
         -32602
     };
     Refusal { code, why: why.message, data: why.details }
+}
+
+/// True if the task asks this question again at once: the answer to another one interrupted it.
+async fn repeats(events: &mut Subscription, question: Option<&str>) -> bool {
+    let again = async {
+        while let Some(Ok(event)) = events.next().await {
+            if let TaskEvent::Status(update) = &event.event {
+                let current = Question::from_metadata(update.metadata.as_ref());
+                return current.is_some_and(|current| Some(current.id.as_str()) == question);
+            }
+        }
+        false
+    };
+    timeout(REPEATED_WITHIN, again).await.unwrap_or(false)
 }

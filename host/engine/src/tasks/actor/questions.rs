@@ -1,8 +1,9 @@
 //! Questions of a task to its client: asked one at a time, as the task's record shows only one; and
 //! eviction of the agent while it waits.
 
-use super::{SignalPayload, TaskActor, recorder::Unstorable};
+use super::{SignalPayload, TaskActor, recorder::Unstorable, running_task::RunningTask};
 use crate::{
+    conversations::refusals::gets_an_answer,
     error::HubError,
     tasks::{
         command::{Input, OpenedQuestion, QuestionState},
@@ -107,13 +108,23 @@ impl TaskActor {
         });
         let Some((index, question)) = index else { return Ok(Some(input)) };
         let Input { message, client, by, reply_tx, .. } = *input;
-        let stored = match self.require_acceptable(&message, &client) {
+        // In the log, another answer would follow the one that the agent has not received.
+        let is_delivering = self.guest.as_ref().is_some_and(|guest| guest.answer.is_some());
+        let acceptable = match is_delivering {
+            true => Err(gets_an_answer(self.recorder.task())),
+            false => self.require_acceptable(&message, &client),
+        };
+        let stored = match acceptable {
             Ok(()) => self.record_queued(&question, &message, &by).await,
             Err(why) => Ok(Err(why)),
         };
         let reply = match stored? {
             Ok(()) => {
+                self.question_closed();
                 self.set_aside.retain(|id| *id != question.id);
+                if let Some(guest) = &mut self.guest {
+                    guest.has_new_answer = true;
+                }
                 // A guest that has ended needs no answer.
                 let _ = question.answer.send(Ok(ClientAnswer { message, client }));
                 Ok(())
@@ -171,16 +182,18 @@ impl TaskActor {
         let opened_at = since.unwrap_or_else(|| task.status.timestamp.clone());
         let open = open.zip(task.status.message.clone());
         let guest = self.guest.as_ref().filter(|_| self.recording.is_none());
+        let is_listed = |question: &GuestQuestion| {
+            is_answerable(question) && question.need.state() == task.status.state
+        };
         let queue = guest.into_iter().flat_map(|guest| &guest.questions);
-        let queued =
-            queue.filter(|question| is_answerable(question)).map(|question| OpenedQuestion {
-                question: AgentQuestion {
-                    id: question.id.clone(),
-                    ..AgentQuestion::fresh(question::kind(question.need.state(), &question.prompt))
-                },
-                opened_at: question.opened_at.clone(),
-                prompt: question.prompt.clone(),
-            });
+        let queued = queue.filter(|question| is_listed(question)).map(|question| OpenedQuestion {
+            question: AgentQuestion {
+                id: question.id.clone(),
+                ..AgentQuestion::fresh(question::kind(question.need.state(), &question.prompt))
+            },
+            opened_at: question.opened_at.clone(),
+            prompt: question.prompt.clone(),
+        });
         let until = self.lifecycle.answer_until();
         QuestionState {
             request: open_questions::request(task),
@@ -262,7 +275,8 @@ impl TaskActor {
     /// True if the agent may be evicted and started again with the answer: it waits for its own
     /// client only, and no child works for it.
     pub(in crate::tasks) fn can_be_let_go(&self) -> bool {
-        let asks_itself = self.guest.as_ref().is_some_and(|guest| !guest.asks_for_child);
+        let is_idle = |guest: &RunningTask| !guest.asks_for_child && !guest.has_new_answer;
+        let asks_itself = self.guest.as_ref().is_some_and(is_idle);
         let has_children =
             self.tasks.as_ref().is_some_and(|tasks| tasks.has_children(&self.recorder.task().id));
         asks_itself

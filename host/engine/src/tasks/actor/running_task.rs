@@ -16,6 +16,8 @@ pub(in crate::tasks) struct RunningTask {
     pub(in crate::tasks) questions: VecDeque<Box<GuestQuestion>>,
     /// Time at which the current question was posed (RFC 3339).
     pub(in crate::tasks) opened_at: Option<String>,
+    /// True if the agent was sent the answer to a queued question, and has not reacted yet.
+    pub(in crate::tasks) has_new_answer: bool,
     /// True if the current question is a child's.
     pub(in crate::tasks) asks_for_child: bool,
     /// True if this run is no agent and only relays for the children of an earlier run.
@@ -33,12 +35,14 @@ pub(in crate::tasks) struct RunningTask {
 impl RunningTask {
     pub(in crate::tasks) fn new(run: Box<dyn Run>, requests: mpsc::Receiver<GuestRequest>) -> Self {
         let (questions, begun) = (VecDeque::new(), Some(Instant::now()));
-        let (opened_at, asks_for_child, tends, answer_tx, answer, reads) = Default::default();
+        let (opened_at, has_new_answer, asks_for_child, tends) = Default::default();
+        let (answer_tx, answer, reads) = Default::default();
         Self {
             run,
             requests,
             questions,
             opened_at,
+            has_new_answer,
             asks_for_child,
             tends,
             answer_tx,

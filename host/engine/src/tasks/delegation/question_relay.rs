@@ -20,8 +20,15 @@ use a2a_hub_runtime::{
     port::tasks::{ClientAnswer, Need},
 };
 use futures::future::BoxFuture;
-use std::{future::pending, sync::Arc};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use std::{future::pending, sync::Arc, time::Duration};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    time::sleep,
+};
+
+/// Time within which a child repeats the question that an answer to a queued one interrupted: all
+/// of that is one write.
+const REPEATED_WITHIN: Duration = Duration::from_millis(100);
 
 /// Relays the questions of one child on behalf of its parent.
 pub(in crate::tasks) struct QuestionRelay {
@@ -47,6 +54,9 @@ impl QuestionRelay {
         let mut open = now
             .and_then(|now| self.relayed_question(&child, &now))
             .map(|question| self.open(question));
+        // The question before, for the time in which the child may ask it again: an answer to a
+        // queued question names that one for a moment.
+        let mut previous: Option<RelayedQuestion<'_>> = None;
         // An answer that the child could not take: a replayed child takes it once it asks again.
         let mut undelivered: Option<(QuestionId, ClientAnswer)> = None;
         loop {
@@ -70,10 +80,15 @@ impl QuestionRelay {
                             self.take_back(&child, &asked, answer).await;
                         }
                     } else if !open.as_ref().is_some_and(|open| is_about(&open.question.id)) {
-                        // The old question is withdrawn; the new one, if any, replaces it.
-                        open = asked.map(|asked| self.open(asked));
+                        // The old question is withdrawn, unless the child asks it again at once;
+                        // the new one, if any, replaces it.
+                        let again = previous.take().filter(|known| is_about(&known.question.id));
+                        let before = open.take();
+                        open = again.or_else(|| asked.map(|asked| self.open(asked)));
+                        previous = before.filter(|_| open.is_some());
                     }
                 }
+                () = sleep(REPEATED_WITHIN), if previous.is_some() => previous = None,
                 answer = answered(&mut open) => {
                     if let (Some(open), Ok(answer)) = (open.take(), answer)
                         && !self.take_back(&child, &open.question, answer.clone()).await

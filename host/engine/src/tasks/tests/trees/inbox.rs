@@ -286,9 +286,9 @@ impl Stand {
     }
 }
 
-/// While an answer waits for a run permit, queued questions are listed and answered.
+/// While an answer waits for a run permit, queued questions are listed, and answered afterwards.
 #[tokio::test(start_paused = true)]
-async fn queued_questions_are_answered_without_permit() {
+async fn queued_questions_wait_for_earlier_answer() {
     let stand = Stand::new();
     let busy = Fake::new(|stage: Stage| async move {
         if stage.text() != "go" {
@@ -315,8 +315,12 @@ async fn queued_questions_are_answered_without_permit() {
     let listed = stand.open().await;
     assert_eq!(texts(&listed), [("two?", true), ("three?", true)], "it waits for its permit");
     let results = stand.reply(&ids[1..], "all").await;
+    assert!(results.iter().all(|result| !result.answered), "{results:?}");
+    assert!(results[0].error.as_ref().unwrap().contains("once it goes on"), "{results:?}");
+    stand.until(&other, TaskState::Completed).await;
+    stand.until(&root, TaskState::InputRequired).await;
+    let results = stand.reply(&ids[1..], "all").await;
     assert!(results.iter().all(|result| result.answered), "{results:?}");
-    assert_eq!(stand.open().await, []);
     assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "first, all, all");
 }
 
@@ -362,4 +366,47 @@ async fn unnamed_yes_to_withdrawn_question_is_refused() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     stand.answer(&root, "meant for two").await.unwrap();
     assert_eq!(said(&stand.until(&root, TaskState::Completed).await), "meant for two");
+}
+
+/// A message that names no question cannot allow the open one just after a queued one was answered.
+#[tokio::test(start_paused = true)]
+async fn unnamed_yes_after_queued_answer_is_refused() {
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &three_questions());
+    let root = stand.submit(agents.named("a"), "go").await;
+    let open = stand.open_count(3).await;
+    assert!(stand.reply(&[&open[1].id], "two").await[0].answered);
+    assert!(stand.answer(&root, "meant for two").await.is_err());
+    let history = stand.tasks.get(&root).await.unwrap().task.history;
+    let repeated = history.iter().filter(|message| message.joined_text() == "one?").count();
+    assert_eq!(repeated, 1, "a repeated question is one question");
+}
+
+/// A child's queued answer leaves the question open that its parent relays.
+#[tokio::test(start_paused = true)]
+async fn relayed_question_survives_queued_answer() {
+    let fake = Fake::new(|stage: Stage| async move {
+        if stage.text() == "child" {
+            let pose = |text: &str| stage.port.pose(Need::Input, permission(text), None);
+            let (one, two) = tokio::join!(pose("one?"), pose("two?"));
+            let [one, two] = [one, two].map(|answer| answer.unwrap().message.joined_text());
+            return completed(&format!("{one}, {two}"));
+        }
+        let request = ChildRequest::new("b", Message::text(Role::User, "child"));
+        completed(&told(&stage.outcome_of(request).await.unwrap()))
+    });
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &fake);
+    let root = stand.submit(agents.named("a"), "parent").await;
+    let asks = stand.until(&root, TaskState::InputRequired).await;
+    let open = stand.open_count(2).await;
+    assert_eq!(texts(&open), [("one?", false), ("two?", true)]);
+    let before = stand.story(&root).await;
+    assert!(stand.reply(&[&open[1].id], "second").await[0].answered);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(stand.story(&root).await, before, "its client sees nothing of it");
+    assert!(said(&asks).contains("one?"));
+    stand.answer(&root, "first").await.unwrap();
+    let done = stand.until(&root, TaskState::Completed).await;
+    assert!(said(&done).contains("first, second"), "{}", said(&done));
 }
