@@ -5,6 +5,7 @@ use crate::{
     client::{hub_client::Client, ids},
     commands::{
         completion,
+        task::answer::NO_QUESTION,
         tasks::{Since, changed, since},
     },
     ui::{
@@ -28,9 +29,6 @@ use tokio::{
     time::sleep,
 };
 
-/// Reason of a refusal: no such question is open.
-const NO_QUESTION: &str = "NO_QUESTION";
-
 /// Fewest characters of an abbreviated id.
 const SHORTEST_ID: usize = 3;
 
@@ -41,7 +39,7 @@ const SHOWN: (usize, usize) = (3, 200);
 const MAX_LISTED: usize = 1_000;
 
 /// Time for which `later` sets a question aside by default.
-const DEFAULT_LATER: &str = "2h";
+const DEFAULT_LATER: Duration = Duration::from_hours(2);
 
 /// Interval at which a watched list is read again: deadlines and queued questions have no events.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -105,7 +103,7 @@ pub(crate) struct LaterArgs {
     #[arg(value_name = "ID")]
     id: String,
     /// Time until the question counts as denied, such as 30m, 2h or 1d
-    #[arg(value_name = "TIME", default_value = DEFAULT_LATER, value_parser = since)]
+    #[arg(value_name = "TIME", default_value = "2h", value_parser = since)]
     time: Since,
 }
 
@@ -153,16 +151,16 @@ async fn watch(global: &Global, client: &mut Client, args: &InboxArgs) -> anyhow
     let console = global.console();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut unread = pin!(console.unread());
-    let mut shown = None;
+    let mut printed = None;
     loop {
         let open = fetch(client, args).await?;
         let now = Some(without_deadlines(&open));
-        if now != shown {
+        if now != printed {
             if global.format == Format::Pretty && console.columns().is_some() {
                 console.clear_screen()?;
             }
             print(global, &open)?;
-            shown = now;
+            printed = now;
         }
         tokio::select! {
             changed = changed(&mut events) => changed?,
@@ -198,13 +196,10 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
         let Some(answer) = prompt(console, question).await? else { return Ok(Exit::Done) };
         match answer {
             Choice::Skip => {}
-            Choice::Later => {
-                let later = json!({ "id": id, "forMs": 2 * 60 * 60 * 1_000 });
-                match client.call("hub/questions/later", later).await {
-                    Ok(later) => console.note(format!("set aside: {}", deadline(&later))),
-                    Err(why) => console.note(format!("{why:#}")),
-                }
-            }
+            Choice::Later => match set_aside(client, id, DEFAULT_LATER).await {
+                Ok(question) => console.note(format!("set aside: {}", deadline(&question))),
+                Err(why) => console.note(format!("{why:#}")),
+            },
             Choice::Answer(answer) => {
                 let request = json!({ "ids": [id], "answer": answer });
                 let results = client.call("hub/questions/answer", request).await?;
@@ -285,18 +280,15 @@ pub(crate) fn deny(global: &Global, args: &DenyArgs) -> anyhow::Result<Exit> {
 fn answer(global: &Global, typed: &[String], all: bool, answer: &str) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        let kind = all.then_some("permission");
+        let kind = typed.is_empty().then_some("permission");
         let query = json!({ "limit": MAX_LISTED, "kind": kind });
         let open = client.call("hub/questions/list", query).await?;
-        let permissions: Vec<_> = list(&open["questions"])
-            .iter()
-            .filter(|question| question["kind"] == "permission")
-            .collect();
+        let open = list(&open["questions"]);
         let chosen = match typed {
-            [] if all => permissions.into_iter().cloned().collect(),
-            [] => vec![only(global, &permissions)?.clone()],
+            [] if all => open.to_vec(),
+            [] => vec![only(global, open)?.clone()],
             typed => {
-                let found = typed.iter().map(|typed| resolve(list(&open["questions"]), typed));
+                let found = typed.iter().map(|typed| resolve(open, typed));
                 let mut found = found.collect::<Result<Vec<_>, _>>()?;
                 let mut known = HashSet::new();
                 found.retain(|question| known.insert(text(&question["id"]).to_owned()));
@@ -337,16 +329,21 @@ pub(crate) fn later(global: &Global, args: &LaterArgs) -> anyhow::Result<Exit> {
         let mut client = Client::connect(global).await?;
         let open = client.call("hub/questions/list", json!({ "limit": MAX_LISTED })).await?;
         let question = resolve(list(&open["questions"]), &args.id)?;
-        let time = u64::try_from(time.max(Duration::from_secs(1)).as_millis())?;
-        let later = json!({ "id": question["id"], "forMs": time });
-        let later = client.call("hub/questions/later", later).await?;
-        global.show(&later, || Ok(format!("set aside: {}\n", deadline(&later)).into()))?;
+        let time = time.max(Duration::from_secs(1));
+        let question = set_aside(&mut client, text(&question["id"]), time).await?;
+        global.show(&question, || Ok(format!("set aside: {}\n", deadline(&question)).into()))?;
         Ok(Exit::Done)
     })
 }
 
+/// Sets a question aside for this time, and returns it.
+async fn set_aside(client: &mut Client, id: &str, time: Duration) -> anyhow::Result<Value> {
+    let later = json!({ "id": id, "forMs": u64::try_from(time.as_millis())? });
+    client.call("hub/questions/later", later).await
+}
+
 /// The only request for permission, which the user need not name.
-fn only<'q>(global: &Global, open: &[&'q Value]) -> anyhow::Result<&'q Value> {
+fn only<'q>(global: &Global, open: &'q [Value]) -> anyhow::Result<&'q Value> {
     match open {
         [question] => {
             let summary = line(text(&question["text"]), SHOWN.1);
@@ -415,28 +412,28 @@ fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize
     if questions.is_empty() {
         return "nothing waits for you\n".into();
     }
-    let mut shown = table(questions, now).text(columns);
+    let mut output = table(questions, now).text(columns);
     let more = open["total"].as_u64().and_then(|all| usize::try_from(all).ok());
     let more = more.unwrap_or_default().saturating_sub(questions.len());
     if more > 0 {
-        shown.push(FAINT, &format!("{} not shown: --limit COUNT\n", counted(more, "question")));
+        output.push(FAINT, &format!("{} not shown: --limit COUNT\n", counted(more, "question")));
     }
     let has = |permission: bool| {
         questions.iter().any(|question| (question["kind"] == "permission") == permission)
     };
     if has(true) {
-        shown.push(FAINT, &format!("{command} allow QUESTION\n"));
-        shown.push(FAINT, &format!("{command} deny QUESTION --why \"...\"\n"));
+        output.push(FAINT, &format!("{command} allow QUESTION\n"));
+        output.push(FAINT, &format!("{command} deny QUESTION --why \"...\"\n"));
     }
     if has(false) {
         let input = questions.iter().find(|question| question["kind"] != "permission");
         let [task, id] =
             ["taskId", "id"].map(|name| input.map_or("", |question| text(&question[name])));
         let hint = format!("{command} task answer {task} --question {id} \"...\"\n");
-        shown.push(FAINT, &hint);
+        output.push(FAINT, &hint);
     }
-    shown.push(FAINT, &format!("{command} later QUESTION {DEFAULT_LATER}\n"));
-    shown
+    output.push(FAINT, &format!("{command} later QUESTION 2h\n"));
+    output
 }
 
 /// Table of open questions, each with its text and the request of its task.
@@ -504,7 +501,7 @@ fn history_text(past: &Value, now: Timestamp, columns: Option<usize>) -> Text {
 }
 
 fn results_text(chosen: &[Value], results: &[Value], answer: &str) -> Text {
-    let mut shown = Text::new();
+    let mut output = Text::new();
     for (question, result) in chosen.iter().zip(results) {
         let subject = match text(&question["text"]) {
             "" => text(&question["id"]).to_owned(),
@@ -518,9 +515,9 @@ fn results_text(chosen: &[Value], results: &[Value], answer: &str) -> Text {
                 format!("not answered: {subject}: {}\n", line(text(&result["error"]), SHOWN.1))
             }
         };
-        shown.push(crate::ui::text::PLAIN, &line);
+        output.push(crate::ui::text::PLAIN, &line);
     }
-    shown
+    output
 }
 
 #[cfg(test)]
@@ -572,8 +569,8 @@ mod tests {
         assert_eq!(id("01bb-2111"), "01bb-2111");
         assert!(id("111").starts_with("2 open questions match"));
         assert!(id("zz").starts_with("no open question"), "too short");
-        let whole = "01a22b8a-28c2-714c-b0ff-326b15449244";
-        assert_eq!(id(whole), whole, "the hub knows who answered it");
+        let full_id = "01a22b8a-28c2-714c-b0ff-326b15449244";
+        assert_eq!(id(full_id), full_id, "the hub knows who answered it");
     }
 
     #[test]
@@ -584,8 +581,8 @@ mod tests {
         next["queued"] = json!(true);
         let questions = [question("01aa-1111", "input", "which one?"), next];
         let open = json!({ "questions": questions, "total": 3 });
-        let shown = |width| inbox_text("a2a-hub", &open, now, width).words();
-        insta::assert_snapshot!(shown(Some(60)), @r#"
+        let rendered = |width| inbox_text("a2a-hub", &open, now, width).words();
+        insta::assert_snapshot!(rendered(Some(60)), @r#"
         QUESTION   KIND        AGENT  OPENED     DEADLINE
         01aa-1111  input       codex  2 min ago  in 23 h 58 min
             for: fix the parser

@@ -1,14 +1,10 @@
 //! Question of a task, for protocols that present it to a user in their own form.
 
 use a2a_hub_protocol::{
-    message::Content,
-    question::{Question, QuestionKind},
+    question::{self, Question, QuestionKind},
     task::Task,
 };
 use serde_json::{Map, Value};
-
-/// Maximum number of choices that are offered.
-const MAX_CHOICES: usize = 10;
 
 /// Maximum number of members of a form, and of its bytes as JSON.
 const MAX_MEMBERS: usize = 20;
@@ -32,11 +28,7 @@ pub fn prompt(task: &Task) -> String {
 
 /// Data part of a task's latest status message, for programs.
 pub fn data(task: &Task) -> Option<&Value> {
-    let mut parts = task.status.message.iter().flat_map(|message| &message.parts);
-    parts.find_map(|part| match &part.content {
-        Content::Data(data) => Some(data),
-        Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
-    })
+    question::data(task.status.message.as_ref()?)
 }
 
 /// Form that the agent offers with its question: a JSON schema of an object with flat members.
@@ -50,9 +42,8 @@ pub fn form(task: &Task) -> Option<&Map<String, Value>> {
 
 /// Choices that the agent names with its question.
 pub fn named_choices(task: &Task) -> Vec<String> {
-    let named = data(task).and_then(|data| data["choices"].as_array()).into_iter().flatten();
-    let named = named.filter_map(|choice| choice.as_str().map(str::to_owned));
-    named.take(MAX_CHOICES).collect()
+    let prompt = task.status.message.as_ref();
+    prompt.into_iter().flat_map(question::named_choices).map(str::to_owned).collect()
 }
 
 /// Choices that the agent offers with its question; by default, allow and deny.

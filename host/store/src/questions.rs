@@ -68,6 +68,11 @@ pub(super) enum QuestionChange {
     Closed { at: Option<String>, outcome: &'static str },
 }
 
+/// True if the event may open a question.
+pub(super) fn asks(event: &TaskEvent) -> bool {
+    matches!(event, TaskEvent::Status(update) if update.status.state.is_interrupted())
+}
+
 /// Changes by events that follow event number `after`. Questions that a task relays for another one
 /// are that task's.
 pub(super) fn changes(after: u64, events: &[Arc<TaskEvent>]) -> Vec<QuestionChange> {

@@ -1,6 +1,6 @@
 //! `task`: shows, cancels, watches or saves one task of the hub or of a remote agent.
 
-mod answer;
+pub(crate) mod answer;
 pub(crate) mod handoff;
 pub(crate) mod output;
 pub(crate) mod question;

@@ -188,14 +188,13 @@ impl Lifecycle {
     }
 
     /// Moves the deadline of the open question, at most to the longest time for an answer. Returns
-    /// the new deadline; none if no question is open.
-    pub fn postpone(&mut self, now: Instant, time: Duration) -> Option<Instant> {
-        let later = now + time.min(self.timeouts.answer);
-        if let Phase::Asking { until, .. } | Phase::Evicted { until } = &mut self.phase {
-            *until = later;
-            return Some(later);
-        }
-        None
+    /// false if no question is open.
+    pub fn postpone(&mut self, now: Instant, time: Duration) -> bool {
+        let (Phase::Asking { until, .. } | Phase::Evicted { until }) = &mut self.phase else {
+            return false;
+        };
+        *until = now + time.min(self.timeouts.answer);
+        true
     }
 
     /// Instant at which [`Signal::Time`] is due next.

@@ -3,9 +3,10 @@
 
 use crate::text::plain_text::line;
 use a2a_hub_protocol::{
-    message::{Content, Message, Metadata, Part},
+    id::QuestionId,
+    message::{Message, Metadata},
     operation::OpenQuestion,
-    question::QuestionKind,
+    question::{self, QUESTION, QuestionKind},
     task::Task,
 };
 use std::time::Duration;
@@ -15,9 +16,6 @@ const MAX_TEXT: usize = 8_192;
 
 /// Longest request of a task in a list, in characters.
 const MAX_REQUEST: usize = 200;
-
-/// Most choices of a question in a list.
-const MAX_CHOICES: usize = 10;
 
 /// Longest choice, and longest name of a tool, in characters.
 const MAX_WORDS: usize = 100;
@@ -32,9 +30,8 @@ pub const UNNAMED_ANSWER_PAUSE: Duration = Duration::from_secs(2);
 /// True if a message that names no question may answer the open one, which became open `since` the
 /// end of the question before it; `None` if there was none, or if that one was answered by a
 /// message without a name, too.
-pub fn admits_unnamed(open: Option<QuestionKind>, since: Option<Duration>) -> bool {
-    open != Some(QuestionKind::Permission)
-        || since.is_none_or(|since| since >= UNNAMED_ANSWER_PAUSE)
+pub fn admits_unnamed(open: QuestionKind, since: Option<Duration>) -> bool {
+    open != QuestionKind::Permission || since.is_none_or(|since| since >= UNNAMED_ANSWER_PAUSE)
 }
 
 /// Text of a question, at most 8 kB.
@@ -55,18 +52,13 @@ pub fn request(task: &Task) -> String {
 
 /// Tool that a prompt asks permission for, and the choices that it offers.
 pub fn tool_and_choices(prompt: &Message) -> (Option<String>, Vec<String>) {
-    let data = |part: &Part| match &part.content {
-        Content::Data(data) => Some(data.clone()),
-        Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
-    };
-    let Some(data) = prompt.parts.iter().find_map(data) else { return (None, Vec::new()) };
-    let words = |value: &serde_json::Value| value.as_str().map(|it| line(it, MAX_WORDS));
-    let choices = data.get("choices").and_then(|it| it.as_array()).into_iter().flatten();
-    (data.get("tool").and_then(words), choices.filter_map(words).take(MAX_CHOICES).collect())
+    let tool = question::data(prompt).and_then(|data| data["tool"].as_str());
+    let choices = question::named_choices(prompt).map(|choice| line(choice, MAX_WORDS));
+    (tool.map(|tool| line(tool, MAX_WORDS)), choices.collect())
 }
 
 /// Sorts open questions, the most urgent first: those whose deadline is within an hour; then by
-/// kind, permissions first; then by age. Those that were set aside come last. `soon_after` returns
+/// kind, permissions first; then by age. Those that were set aside come last. `ms_until` returns
 /// the time of a deadline in milliseconds from now.
 pub fn sort(questions: &mut [OpenQuestion], ms_until: impl Fn(&str) -> u64) {
     questions.sort_by_cached_key(|question| {
@@ -83,17 +75,16 @@ pub fn sort(questions: &mut [OpenQuestion], ms_until: impl Fn(&str) -> u64) {
 }
 
 /// Metadata of a message that answers the question with this id.
-pub fn answer_metadata(id: &a2a_hub_protocol::id::QuestionId) -> Metadata {
-    let id = id.as_str().into();
-    Metadata::from_iter([(a2a_hub_protocol::question::QUESTION.to_owned(), id)])
+pub fn answer_metadata(id: &QuestionId) -> Metadata {
+    Metadata::from_iter([(QUESTION.to_owned(), id.as_str().into())])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use a2a_hub_protocol::{
-        id::{AgentId, ContextId, QuestionId, TaskId},
-        message::Role,
+        id::{AgentId, ContextId, TaskId},
+        message::{Part, Role},
     };
     use serde_json::json;
 
@@ -139,14 +130,13 @@ mod tests {
 
     #[test]
     fn late_unnamed_yes_allows_nothing() {
-        let permission = Some(QuestionKind::Permission);
+        let permission = QuestionKind::Permission;
         for (open, since, admitted) in [
             (permission, None, true),
             (permission, Some(0), false),
             (permission, Some(1_999), false),
             (permission, Some(2_000), true),
-            (Some(QuestionKind::Input), Some(0), true),
-            (None, Some(0), true),
+            (QuestionKind::Input, Some(0), true),
         ] {
             let since = since.map(Duration::from_millis);
             assert_eq!(admits_unnamed(open, since), admitted, "{open:?} {since:?}");

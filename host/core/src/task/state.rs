@@ -147,10 +147,10 @@ fn keep_question(task: &mut Task) {
     if task.status.state.is_interrupted() {
         // A repeated question may be in the history already.
         let question = task.status.message.take();
-        let latest = || task.history.iter().rev().take(REPEATED_WITHIN);
         let is_known = |question: &Message| {
-            latest().any(|known| known.message_id == question.message_id && known == question)
-                || latest().next().is_some_and(|last| last.message_id == question.message_id)
+            let last = task.history.last().map(|message| &message.message_id);
+            last == Some(&question.message_id)
+                || task.history.iter().rev().take(REPEATED_WITHIN).any(|known| known == question)
         };
         let question = question.filter(|question| !is_known(question));
         task.history.extend(question);

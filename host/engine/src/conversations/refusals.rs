@@ -44,12 +44,9 @@ pub fn question_not_open(
     error: &QuestionClosed,
 ) -> A2aError {
     let (id, state) = (&task.id, task.status.state.name());
-    let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+    let text = prompt(task);
     let way_out = match open_question {
-        Some(open_question) => format!(
-            "answer that one with `metadata.question` = `{0}` (`a2a-hub send AGENT --task {id} --question {0} ...`)",
-            open_question.id
-        ),
+        Some(open_question) => answer_that_one(task, open_question),
         None => "leave out `metadata.question`".to_owned(),
     };
     let asks = if task.status.state.is_interrupted() {
@@ -62,13 +59,25 @@ pub fn question_not_open(
     A2aError::new(ErrorKind::UnsupportedOperation, why).with(details)
 }
 
+/// Text of the question that a task asks now.
+fn prompt(task: &Task) -> String {
+    task.status.message.as_ref().map(Message::joined_text).unwrap_or_default()
+}
+
+/// Way to answer the open question of a task.
+fn answer_that_one(task: &Task, open_question: &Question) -> String {
+    format!(
+        "answer that one with `metadata.question` = `{1}` (`a2a-hub send AGENT --task {0} --question {1} ...`)",
+        task.id, open_question.id
+    )
+}
+
 /// Refuses an answer that names no question, for another question was closed a moment ago.
-pub fn name_the_question(task: &Task, open_question: Option<&Question>) -> A2aError {
-    let text = task.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
-    let id = open_question.map(|open| open.id.as_str()).unwrap_or_default();
+pub fn name_the_question(task: &Task, open_question: &Question) -> A2aError {
+    let (text, way_out) = (prompt(task), answer_that_one(task, open_question));
     let why = format!(
-        "the question before was closed a moment ago, and this answer names none; task `{0}` asks now: “{text}”; answer that one with \
-         `metadata.question` = `{id}` (`a2a-hub send AGENT --task {0} --question {id} ...`), or send the answer again in two seconds",
+        "the question before was closed a moment ago, and this answer names none; task `{}` asks now: “{text}”; {way_out}, or \
+         send the answer again in two seconds",
         task.id
     );
     let details =

@@ -3,6 +3,7 @@
 use a2a_hub_core::{
     task::{
         metadata::{self, REASON},
+        open_questions,
         tree_budget::Usage,
     },
     text::plain_text::line,
@@ -15,7 +16,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::Head;
 
-/// Maximum length, in characters, of a task's request and of its question.
+/// Maximum length, in characters, of a task's question.
 const LINE: usize = 200;
 
 /// A task found in the tree.
@@ -36,8 +37,6 @@ impl FoundTask {
     pub fn described(&self, task: &Task, key: Option<String>) -> TreeTask {
         let Self { head, depth, hidden, .. } = self;
         let Usage { tokens, cost_usd } = Usage::from_metadata(task.metadata.as_ref());
-        let request =
-            task.history.first().map(|message| joined_text(&message.parts)).unwrap_or_default();
         TreeTask {
             id: head.task.clone(),
             parent_id: head.parent.clone(),
@@ -51,7 +50,7 @@ impl FoundTask {
             tokens,
             cost_usd,
             reason: metadata::text(task, REASON).map(str::to_owned),
-            asked: line(&request, LINE),
+            asked: open_questions::request(task),
             question: question(task),
             hidden: *hidden,
         }

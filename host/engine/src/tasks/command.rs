@@ -1,7 +1,10 @@
 //! Commands and initial states of a task's actor.
 
 use super::{recovery::pending_questions::Answers, run_queue::PermitRequest};
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_core::{
+    access_control::Principal,
+    task::{metadata, open_questions},
+};
 use a2a_hub_protocol::boards::BoardContribution;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -9,6 +12,7 @@ use a2a_hub_protocol::{
     id::QuestionId,
     message::{Message, Metadata},
     question::Question,
+    task::Task,
 };
 use std::{collections::VecDeque, time::Duration};
 use tokio::sync::oneshot;
@@ -59,6 +63,22 @@ pub(super) struct QuestionState {
     pub(super) set_aside: Vec<QuestionId>,
     /// Further questions of the agent itself, which it asks once the open one is answered.
     pub(super) queued: Vec<OpenedQuestion>,
+}
+
+impl QuestionState {
+    /// Questions of a task as its record has them.
+    pub(super) fn of_record(task: &Task) -> Self {
+        let question = Question::from_metadata(task.metadata.as_ref());
+        let open = question.filter(|_| metadata::asks(task)).zip(task.status.message.clone());
+        let opened_at = task.status.timestamp.clone();
+        Self {
+            request: open_questions::request(task),
+            open: open.map(|(question, prompt)| OpenedQuestion { question, prompt, opened_at }),
+            expires_in: None,
+            set_aside: Vec::new(),
+            queued: Vec::new(),
+        }
+    }
 }
 
 /// A question that was posed, with its prompt.

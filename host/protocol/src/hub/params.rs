@@ -25,7 +25,7 @@ const DEFAULT_LISTED: usize = 20;
 const DEFAULT_MESSAGES: usize = 100;
 
 /// Maximum number of listed items; more would delay the client's next answer.
-const MAX_LISTED: usize = 1_000;
+pub(super) const MAX_LISTED: usize = 1_000;
 
 /// Maximum number of tags or media types in a search.
 const MAX_CRITERIA: usize = 32;
@@ -345,7 +345,12 @@ fn page(limit: Option<usize>, offset: Option<usize>) -> Result<Page, A2aError> {
     Ok(Page { limit, offset: offset.unwrap_or(0) })
 }
 
-fn within(field: &str, number: usize, min: usize, max: usize) -> Result<usize, A2aError> {
+pub(super) fn within(
+    field: &str,
+    number: usize,
+    min: usize,
+    max: usize,
+) -> Result<usize, A2aError> {
     if (min..=max).contains(&number) {
         Ok(number)
     } else {

@@ -1,6 +1,7 @@
 //! Parameters of the methods for the questions of all tasks.
 
 use crate::{
+    hub::params::{MAX_LISTED, within},
     model::{
         error::A2aError,
         id::{AgentId, MAX_ID, QuestionId},
@@ -13,8 +14,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Default and largest number of listed questions.
-const LIMITS: (usize, usize) = (100, 1_000);
+/// Default number of listed questions.
+const DEFAULT_LISTED: usize = 100;
 
 /// Largest number of questions that are answered by one request.
 const MAX_ANSWERED: usize = 100;
@@ -67,11 +68,7 @@ pub(crate) struct LaterParams {
 }
 
 fn limit(limit: Option<usize>) -> Result<usize, A2aError> {
-    let (default, max) = LIMITS;
-    match limit.unwrap_or(default) {
-        limit if (1..=max).contains(&limit) => Ok(limit),
-        _ => Err(A2aError::invalid("limit", format!("must be between 1 and {max}"))),
-    }
+    within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)
 }
 
 fn question_id(at: &str, id: &str) -> Result<QuestionId, A2aError> {

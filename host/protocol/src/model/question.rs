@@ -4,10 +4,13 @@
 use crate::model::{
     error::A2aError,
     id::{AgentId, MAX_ID, QuestionId, TaskId},
-    message::{Message, Metadata},
+    message::{Content, Message, Metadata},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+/// Maximum number of choices of a question that are offered to a user.
+const MAX_CHOICES: usize = 10;
 
 /// Metadata member that holds a task's open question, and in a message the question that it
 /// answers.
@@ -53,6 +56,17 @@ impl QuestionKind {
     pub const ALL: [Self; 3] = [Self::Input, Self::Permission, Self::Auth];
 }
 
+impl QuestionKind {
+    /// Name of the kind, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Permission => "permission",
+            Self::Auth => "auth",
+        }
+    }
+}
+
 impl Question {
     /// Creates a question with a fresh id.
     pub fn fresh(kind: QuestionKind) -> Self {
@@ -92,6 +106,20 @@ pub fn answered_by(named: &Value, at: &str) -> Result<QuestionId, A2aError> {
     }
 }
 
+/// Data part of a prompt, for programs.
+pub fn data(prompt: &Message) -> Option<&Value> {
+    prompt.parts.iter().find_map(|part| match &part.content {
+        Content::Data(data) => Some(data),
+        Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
+    })
+}
+
+/// Choices that an agent names in its prompt, at most 10.
+pub fn named_choices(prompt: &Message) -> impl Iterator<Item = &str> {
+    let named = data(prompt).and_then(|data| data["choices"].as_array()).into_iter().flatten();
+    named.filter_map(Value::as_str).take(MAX_CHOICES)
+}
+
 /// True if an agent's prompt asks for permission: `question = { kind: permission }` in its
 /// metadata.
 pub fn asks_permission(prompt: &Message) -> bool {
@@ -107,6 +135,7 @@ mod tests {
     #[test]
     fn question_round_trips_through_metadata() {
         for kind in QuestionKind::ALL {
+            assert_eq!(json!(kind), kind.name());
             for replaces in [None, Some(kind)] {
                 let question = Question { replaces, ..Question::fresh(kind) };
                 let metadata = Metadata::from_iter([question.member()]);

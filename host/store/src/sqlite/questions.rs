@@ -8,10 +8,7 @@ use crate::{
 };
 use a2a_hub_clock as clock;
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::{
-    id::{AgentId, QuestionId, TaskId},
-    question::QuestionKind,
-};
+use a2a_hub_protocol::id::{AgentId, QuestionId, TaskId};
 use rusqlite::{Connection, Row, params};
 
 /// Carries out the changes by new events of a task; `by` requested them.
@@ -32,7 +29,7 @@ pub(in crate::sqlite) fn change(
                 let sql = "INSERT INTO questions (task, id, kind, tenant, opened, opened_at)
                     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
                 let values =
-                    params![task, id.as_str(), word(*kind)?, tenant, integer(*seq), at.as_str()];
+                    params![task, id.as_str(), kind.name(), tenant, integer(*seq), at.as_str()];
                 db.prepare_cached(sql)?.execute(values)?;
             }
             QuestionChange::Answered { seq } => {
@@ -64,14 +61,21 @@ fn close(
     Ok(())
 }
 
-/// Name of a kind, as in JSON.
-fn word(kind: QuestionKind) -> Result<String, SqliteFailure> {
-    let written = serde_json::to_value(kind).map_err(|why| corrupt(&why))?;
-    Ok(written.as_str().unwrap_or_default().to_owned())
-}
-
 fn corrupt(why: &dyn std::fmt::Display) -> StorageError {
     StorageError::Corrupt { subject: "a question".to_owned(), why: why.to_string() }
+}
+
+/// Query for closed questions, the latest first. The parameter of the id is in both forms.
+macro_rules! closed_where {
+    ($condition:literal) => {
+        concat!(
+            "SELECT q.number, q.id, q.kind, q.task, t.agent, q.opened, q.opened_at, q.answered, q.asker, q.closed_at, q.outcome
+            FROM questions q JOIN tasks t ON t.id = q.task
+            WHERE q.tenant = ?1 AND q.number < ?2 AND q.closed_at IS NOT NULL AND ",
+            $condition,
+            " ORDER BY q.number DESC LIMIT ?3"
+        )
+    };
 }
 
 pub(in crate::sqlite) fn closed(
@@ -79,8 +83,8 @@ pub(in crate::sqlite) fn closed(
     filter: &ClosedQuestionFilter,
 ) -> Result<Vec<ClosedQuestion>, SqliteFailure> {
     let sql = match filter.id {
-        Some(_) => CLOSED_WITH_ID,
-        None => CLOSED,
+        Some(_) => closed_where!("q.id = ?4"),
+        None => closed_where!("?4 IS NULL"),
     };
     let mut found = db.prepare_cached(sql)?;
     let before = filter.before.map_or(i64::MAX, integer);
@@ -93,16 +97,6 @@ pub(in crate::sqlite) fn closed(
     }
     Ok(questions)
 }
-
-const CLOSED: &str = "SELECT q.number, q.id, q.kind, q.task, t.agent, q.opened, q.opened_at, q.answered, q.asker, q.closed_at, q.outcome
-    FROM questions q JOIN tasks t ON t.id = q.task
-    WHERE q.tenant = ?1 AND q.number < ?2 AND q.closed_at IS NOT NULL AND ?4 IS NULL
-    ORDER BY q.number DESC LIMIT ?3";
-
-const CLOSED_WITH_ID: &str = "SELECT q.number, q.id, q.kind, q.task, t.agent, q.opened, q.opened_at, q.answered, q.asker, q.closed_at, q.outcome
-    FROM questions q JOIN tasks t ON t.id = q.task
-    WHERE q.tenant = ?1 AND q.number < ?2 AND q.closed_at IS NOT NULL AND q.id = ?4
-    ORDER BY q.number DESC LIMIT ?3";
 
 fn question(row: &Row<'_>) -> Result<ClosedQuestion, SqliteFailure> {
     let text = |at: usize| row.get::<_, String>(at);

@@ -17,7 +17,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 /// Reason of a refusal: the task asks nothing.
-const NO_QUESTION: &str = "NO_QUESTION";
+pub(crate) const NO_QUESTION: &str = "NO_QUESTION";
 
 #[derive(Debug, Args)]
 pub(crate) struct AnswerOptions {

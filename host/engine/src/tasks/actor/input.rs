@@ -52,9 +52,10 @@ impl TaskActor {
             return None;
         }
         let since = self.question_closed_at.map(|at| at.elapsed());
-        let open_kind = open_question.as_ref().map(|open| open.kind);
-        if answers.is_none() && !open_questions::admits_unnamed(open_kind, since) {
-            let _ = reply_tx.send(Err(name_the_question(task, open_question.as_ref())));
+        if let (None, Some(open)) = (&answers, &open_question)
+            && !open_questions::admits_unnamed(open.kind, since)
+        {
+            let _ = reply_tx.send(Err(name_the_question(task, open)));
             return None;
         }
         // An answer is accepted in any case: its question was asked while the history had room.

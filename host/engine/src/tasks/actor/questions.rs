@@ -14,11 +14,11 @@ use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::Principal,
     grant::Resume,
-    task::{lifecycle::Signal, metadata, open_questions, question},
+    task::{lifecycle::Signal, metadata, question},
 };
 use a2a_hub_protocol::{
     error::A2aError, event::TaskEvent, id::QuestionId, message::Message,
-    question::Question as AgentQuestion,
+    question::Question as AgentQuestion, task::TaskState,
 };
 use a2a_hub_runtime::{Failure, port::tasks::ClientAnswer};
 use a2a_hub_store::StorageError;
@@ -96,9 +96,7 @@ impl TaskActor {
         let task = self.recorder.task();
         let state = task.status.state;
         let is_it = |question: &GuestQuestion| {
-            input.answers.as_ref() == Some(&question.id)
-                && is_answerable(question)
-                && question.need.state() == state
+            input.answers.as_ref() == Some(&question.id) && is_answerable(question, state)
         };
         let guest = self.guest.as_mut().filter(|_| self.recording.is_none());
         let queue = guest.map(|guest| &mut guest.questions);
@@ -174,19 +172,16 @@ impl TaskActor {
 
     /// Describes the open question, its deadline, and the queued questions of the agent itself.
     pub(in crate::tasks) fn question_state(&self) -> QuestionState {
-        let now = Instant::now().into_std();
         let task = self.recorder.task();
-        let open =
-            AgentQuestion::from_metadata(task.metadata.as_ref()).filter(|_| metadata::asks(task));
-        let since = self.guest.as_ref().and_then(|guest| guest.opened_at.clone());
-        let opened_at = since.unwrap_or_else(|| task.status.timestamp.clone());
-        let open = open.zip(task.status.message.clone());
+        let mut state = QuestionState::of_record(task);
+        let since = self.guest.as_ref().and_then(|guest| guest.opened_at.as_ref());
+        if let (Some(open), Some(since)) = (&mut state.open, since) {
+            open.opened_at.clone_from(since);
+        }
         let guest = self.guest.as_ref().filter(|_| self.recording.is_none());
-        let is_listed = |question: &GuestQuestion| {
-            is_answerable(question) && question.need.state() == task.status.state
-        };
         let queue = guest.into_iter().flat_map(|guest| &guest.questions);
-        let queued = queue.filter(|question| is_listed(question)).map(|question| OpenedQuestion {
+        let queued = queue.filter(|question| is_answerable(question, task.status.state));
+        let queued = queued.map(|question| OpenedQuestion {
             question: AgentQuestion {
                 id: question.id.clone(),
                 ..AgentQuestion::fresh(question::kind(question.need.state(), &question.prompt))
@@ -194,13 +189,13 @@ impl TaskActor {
             opened_at: question.opened_at.clone(),
             prompt: question.prompt.clone(),
         });
+        let now = Instant::now().into_std();
         let until = self.lifecycle.answer_until();
         QuestionState {
-            request: open_questions::request(task),
-            open: open.map(|(question, prompt)| OpenedQuestion { question, prompt, opened_at }),
             expires_in: until.map(|until| until.saturating_duration_since(now)),
             set_aside: self.set_aside.clone(),
             queued: queued.collect(),
+            ..state
         }
     }
 
@@ -209,13 +204,13 @@ impl TaskActor {
     pub(in crate::tasks) fn postpone(&mut self, id: &QuestionId, time: Duration) -> bool {
         let open = AgentQuestion::from_metadata(self.recorder.task().metadata.as_ref());
         let now = Instant::now().into_std();
-        let is_open = open.is_some_and(|open| open.id == *id);
+        let is_open = open.as_ref().is_some_and(|open| open.id == *id);
         let queued = self
             .guest
             .as_mut()
             .and_then(|guest| guest.questions.iter_mut().find(|question| question.id == *id));
         let is_known = match queued {
-            _ if is_open => self.lifecycle.postpone(now, time).is_some(),
+            _ if is_open => self.lifecycle.postpone(now, time),
             // Its time begins once it is asked.
             Some(queued) => {
                 queued.timeout = Some(time);
@@ -223,8 +218,15 @@ impl TaskActor {
             }
             None => false,
         };
-        if is_known && !self.set_aside.contains(id) {
-            self.set_aside.push(id.clone());
+        if is_known {
+            // Questions that are closed by now need no mark.
+            let queue = self.guest.iter().flat_map(|guest| &guest.questions);
+            let queued: Vec<_> = queue.map(|question| &question.id).collect();
+            let is_open = |known: &QuestionId| open.as_ref().is_some_and(|open| open.id == *known);
+            self.set_aside.retain(|known| is_open(known) || queued.contains(&known));
+            if !self.set_aside.contains(id) {
+                self.set_aside.push(id.clone());
+            }
         }
         is_known
     }
@@ -287,8 +289,11 @@ impl TaskActor {
     }
 }
 
-/// True if a client may answer a queued question before its turn: one of the agent itself, which
-/// works on or has lent its run permit.
-fn is_answerable(question: &GuestQuestion) -> bool {
-    question.of_child.is_none() && !question.waits && !question.answer.is_closed()
+/// True if a client may answer a queued question before its turn, while the task is in this state:
+/// one of the agent itself, which works on or has lent its run permit.
+fn is_answerable(question: &GuestQuestion, state: TaskState) -> bool {
+    question.of_child.is_none()
+        && !question.waits
+        && question.need.state() == state
+        && !question.answer.is_closed()
 }

@@ -6,13 +6,16 @@ use crate::tasks::{
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
-use a2a_hub_core::{access_control::Principal, task::question::handed_on};
+use a2a_hub_core::{
+    access_control::Principal,
+    task::{open_questions::answer_metadata, question::handed_on},
+};
 use a2a_hub_protocol::{
     error::A2aError,
     event::{StatusUpdate, TaskEvent},
     id::{AgentId, QuestionId, TaskId},
     message::{Message, Role},
-    question::{QUESTION, Question as AgentQuestion, QuestionKind},
+    question::{Question as AgentQuestion, QuestionKind},
     task::Task,
 };
 use a2a_hub_runtime::{
@@ -189,7 +192,7 @@ pub(in crate::tasks) fn answer_to(
     message: Message,
 ) -> Message {
     let mut facts = message.metadata.unwrap_or_default();
-    facts.insert(QUESTION.to_owned(), question.id.as_str().into());
+    facts.extend(answer_metadata(&question.id));
     let (task_id, context_id) = (Some(task.id.clone()), Some(task.context_id.clone()));
     Message { role: Role::User, task_id, context_id, metadata: Some(facts), ..message }
 }

@@ -10,7 +10,7 @@ use crate::{
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
-    task::{metadata, open_questions},
+    task::open_questions,
 };
 use a2a_hub_protocol::{
     client::ClientCapabilities,
@@ -22,8 +22,7 @@ use a2a_hub_protocol::{
         OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory, QuestionQuery,
         QuestionRequest, QuestionResult,
     },
-    question::Question,
-    task::{Task, TaskState},
+    task::TaskState,
 };
 use a2a_hub_store::{ClosedQuestion, ClosedQuestionFilter, Head, HeadFilter, StorageError};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -118,7 +117,7 @@ impl Questions<'_> {
         let state = match self.question_state(&head.task).await {
             Some(state) => state,
             None => match self.0.storage.task(&head.task).await? {
-                Some(stored) => stored_state(&stored.task),
+                Some(stored) => QuestionState::of_record(&stored.task),
                 None => return Ok(Vec::new()),
             },
         };
@@ -336,20 +335,6 @@ fn add(found: &mut BTreeMap<String, FoundQuestion>, entry: FoundQuestion) {
             }
             known.tasks.extend(tasks);
         }
-    }
-}
-
-/// Questions of a task without an actor.
-fn stored_state(task: &Task) -> QuestionState {
-    let question = Question::from_metadata(task.metadata.as_ref()).filter(|_| metadata::asks(task));
-    let opened_at = task.status.timestamp.clone();
-    let open = question.zip(task.status.message.clone());
-    QuestionState {
-        request: open_questions::request(task),
-        open: open.map(|(question, prompt)| OpenedQuestion { question, prompt, opened_at }),
-        expires_in: None,
-        set_aside: Vec::new(),
-        queued: Vec::new(),
     }
 }
 

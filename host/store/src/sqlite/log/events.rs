@@ -4,7 +4,7 @@ use super::rows::{self, Row as EventRow, each_event};
 use crate::{
     BegunRequest, Head, HeadFilter, StorageError, StoredTask, Tally,
     log::{self, Conversation},
-    questions::{self, QuestionChange},
+    questions,
     sqlite::{
         context_memory::key,
         db::{failure::SqliteFailure, schema::integer},
@@ -54,7 +54,6 @@ pub(in crate::sqlite) struct Addition {
     expected: u64,
     events: Vec<Arc<TaskEvent>>,
     rows: Vec<EventRow>,
-    questions: Vec<QuestionChange>,
     by: Option<String>,
 }
 
@@ -66,8 +65,7 @@ impl Addition {
         by: Option<&Principal>,
     ) -> Result<Self, StorageError> {
         let rows = rows::from_events(expected, &events)?;
-        let questions = questions::changes(expected, &events);
-        Ok(Self { task, expected, events, rows, questions, by: by.map(Principal::to_log) })
+        Ok(Self { task, expected, events, rows, by: by.map(Principal::to_log) })
     }
 
     /// Size of the write in bytes.
@@ -96,10 +94,10 @@ impl Addition {
         } else {
             update_head(db, &head)?;
         }
-        // Most tasks ask nothing, and write no rows.
-        let asks = |change: &QuestionChange| matches!(change, QuestionChange::Opened { .. });
-        if has_question || self.questions.iter().any(asks) {
-            question_table::change(db, &head, &self.questions, self.by.as_deref())?;
+        // Most tasks ask nothing, and have no changes.
+        if has_question || self.events.iter().any(|event| questions::asks(event)) {
+            let changes = questions::changes(self.expected, &self.events);
+            question_table::change(db, &head, &changes, self.by.as_deref())?;
         }
         Ok(head.seq)
     }
