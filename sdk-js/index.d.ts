@@ -285,6 +285,14 @@ export class Context {
   /** Asks the client, and waits for the answer. With `auth`, the answer is a login. */
   ask(prompt: Content, options?: { auth?: boolean; timeout?: number }): Promise<Message>;
   /**
+   * Requests permission for what a program asks. A rule of the operator decides if one can; otherwise
+   * the client is asked with `prompt`. `facts` has the program's request as it is: `vendor`, `request`,
+   * and if known `method`, `directory`, `call` and `paths`.
+   */
+  requestPermission(facts: Record<string, Json>, prompt: Content, options?: { timeout?: number }): Promise<{ allowedBy?: string; denied?: string; answer?: Message }>;
+  /** Reason if a rule of the operator denies a request that the agent would allow without asking. */
+  permissionDenial(facts: Record<string, Json>): string | undefined;
+  /**
    * Waits for the next message that the client, or the calling agent, sends to the task while the
    * agent works. Throws a `Failure` of the kind `timeout` after `timeout` milliseconds without one. A
    * message that no run reads starts another run after this one. Other operations of the agent stand

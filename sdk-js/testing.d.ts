@@ -51,6 +51,8 @@ export class ScriptedHost {
   /** Text of a file of the workspace. */
   workspaceFile(path: string): string | undefined;
   cancelAfter(events: number): this;
+  /** Makes a rule of the operator for requests for permission whose facts, as JSON, contain this text. */
+  rule(part: string, options?: { denied?: string }): this;
   run(definition: Definition, content?: Content, options?: { live?: boolean; history?: Content[]; workingDirectory?: string }): Promise<Outcome>;
   health(definition: Definition): Promise<Health>;
   card(definition: Definition): Record<string, any>;

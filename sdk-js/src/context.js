@@ -85,6 +85,26 @@ export class Context {
   }
 
   /**
+   * Requests permission for what a program asks. A rule of the operator decides if one can; otherwise
+   * the client is asked with `prompt`. `facts` has the program's request as it is: `vendor`, `request`,
+   * and if known `method`, `directory`, `call` and `paths`.
+   */
+  async requestPermission(facts, prompt, { timeout } = {}) {
+    const message = messageToContract(prompt);
+    await this.#host.idle();
+    const reply = asking(() => this.#host.tasks.requestPermission(JSON.stringify(facts), message, timeout ?? null));
+    if (reply.tag === "allowed") return { allowedBy: reply.val };
+    if (reply.tag === "denied") return { denied: reply.val };
+    if (this.#host.isConcurrent()) await this.#host.ready({ tag: "question", val: reply.val });
+    return { answer: Message.fromContract(asking(() => this.#host.tasks.Question.answer(reply.val))) };
+  }
+
+  /** Reason if a rule of the operator denies a request that the agent would allow without asking. */
+  permissionDenial(facts) {
+    return asking(() => this.#host.tasks.permissionDenial(JSON.stringify(facts))) ?? undefined;
+  }
+
+  /**
    * Waits for the next message that the client, or the calling agent, sends to the task while the
    * agent works. Throws a `Failure` of the kind `timeout` after `timeout` milliseconds without one. A
    * message that no run reads starts another run after this one. Other operations of the agent stand

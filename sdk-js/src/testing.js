@@ -47,6 +47,7 @@ export class ScriptedHost {
   #responses = [];
   #agents = new Map();
   #tools = new Map();
+  #rules = [];
   #settings = new Map([["permissions", "ask"], ["approval_timeout", "3600000"]]);
   #cancelAfter = Infinity;
   #memoryBytes = Infinity;
@@ -124,6 +125,15 @@ export class ScriptedHost {
     return bytes && new TextDecoder().decode(bytes);
   }
 
+  /**
+   * Makes a rule of the operator for the requests whose facts, as JSON, contain this text: it allows
+   * them, or denies them with a reason.
+   */
+  rule(part, { denied } = {}) {
+    this.#rules.push({ part, denied });
+    return this;
+  }
+
   /** Cancels the task once `events` events were emitted. */
   cancelAfter(events) {
     this.#cancelAfter = events;
@@ -191,6 +201,14 @@ export class ScriptedHost {
       if (answer instanceof Failure) throw answer;
       return messageToContract(answer, "user");
     });
+    const ruleFor = (facts) => this.#rules.find(({ part }) => facts.includes(part));
+    const requestPermission = checked((facts, prompt) => {
+      const rule = ruleFor(facts);
+      if (rule) return rule.denied === undefined ? { tag: "allowed", val: rule.part } : { tag: "denied", val: rule.denied };
+      return { tag: "pending", val: ask("input", prompt) };
+    });
+    const permissionDenial = checked((facts) => ruleFor(facts)?.denied ?? null);
+    const Question = { answer: (answer) => answer };
     const nextMessage = checked(() => {
       if (this.#messages.length === 0) fail("timeout", "no message came");
       return messageToContract(this.#messages.shift(), "user");
@@ -202,7 +220,17 @@ export class ScriptedHost {
       idle: async () => {},
       sleep: async () => this.#isCancelled && fail("cancelled"),
       isConcurrent: () => false,
-      tasks: { emit, ask, nextMessage, cancelled: () => this.#isCancelled, extensions: () => [], acceptedOutputModes: () => [] },
+      tasks: {
+        emit,
+        ask,
+        requestPermission,
+        permissionDenial,
+        Question,
+        nextMessage,
+        cancelled: () => this.#isCancelled,
+        extensions: () => [],
+        acceptedOutputModes: () => [],
+      },
       log: { log: (level, text) => this.logs.push({ level, text }) },
       settings: { get: (name) => this.#settings.get(name) ?? null },
       memory: {

@@ -215,6 +215,18 @@ test("messages at work are read and sent", async () => {
   assert.deepEqual(host.sent.map(({ agent, message }) => [agent, message.text]), [["coder", "faster"]]);
 });
 
+test("rule answers before client", async () => {
+  const host = new ScriptedHost().rule("ls").rule("npm", { denied: "use pnpm" }).answer("yes");
+  const run = agent(async (ctx) => {
+    const ask = (request) => ctx.requestPermission({ vendor: "mine", request }, `${request}?`);
+    const [byRule, denied, asked] = [await ask("ls"), await ask("npm"), await ask("rm")];
+    assert.deepEqual([ctx.permissionDenial({ request: "npm" }), ctx.permissionDenial({ request: "rm" })], ["use pnpm", undefined]);
+    return `${byRule.allowedBy} ${denied.denied} ${asked.answer.text}`;
+  });
+  assert.equal((await host.run(run)).text, "ls use pnpm yes");
+  assert.deepEqual(host.asked.map((prompt) => prompt.text), ["rm?"]);
+});
+
 test("a child works in a worktree", async () => {
   const host = new ScriptedHost().agent("coder", "done");
   const run = agent(async (ctx) => {

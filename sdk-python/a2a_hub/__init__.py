@@ -17,7 +17,7 @@ from ._context import Context
 from ._errors import AgentError, Cancelled, Denied, Exhausted, Failure, Invalid, TimedOut, Unavailable, Unsupported
 from ._memory import Memory
 from ._streams import Call, Child, Exit, Response, ServerEvent, TextStream
-from ._types import Artifact, End, Event, Message, Outcome, Part, Task
+from ._types import Artifact, End, Event, Message, Outcome, Part, Permission, Task
 
 __all__ = [
     "Agent",
@@ -40,6 +40,7 @@ __all__ = [
     "Message",
     "Outcome",
     "Part",
+    "Permission",
     "Response",
     "ServerEvent",
     "Task",

@@ -10,7 +10,7 @@ from . import _convert as convert
 from ._errors import KINDS, Cancelled, Exhausted, Failure, asking
 from ._memory import Memory
 from ._streams import Call, Child, Exit, Response, TextStream, _ms
-from ._types import Artifact, Content, End, Message, Outcome, message_of, parts_of
+from ._types import Artifact, Content, End, Message, Outcome, Permission, message_of, parts_of
 from ._workspace import Workspace
 
 T = TypeVar("T")
@@ -78,6 +78,23 @@ class Context:
         need = tasks.Need.AUTH if auth else tasks.Need.INPUT
         answer = asking(tasks.ask, need, convert.message_out(self._t, message_of(prompt)), _ms(timeout))
         return convert.message_in(answer)
+
+    def request_permission(self, facts: dict[str, Any], prompt: Content, *, timeout: float | None = None) -> Permission:
+        """Requests permission for what a program asks. A rule of the operator decides if one can;
+        otherwise the client is asked with `prompt`. `facts` has the program's request as it is:
+        `vendor`, `request`, and if known `method`, `directory`, `call` and `paths`.
+        """
+        tasks, message = self._host.tasks, convert.message_out(self._t, message_of(prompt))
+        reply = asking(tasks.request_permission, json.dumps(facts), message, _ms(timeout))
+        if isinstance(reply, tasks.Permission_Allowed):
+            return Permission(allowed_by=reply.value)
+        if isinstance(reply, tasks.Permission_Denied):
+            return Permission(denied=reply.value)
+        return Permission(answer=convert.message_in(asking(tasks.Question.answer, reply.value)))
+
+    def permission_denial(self, facts: dict[str, Any]) -> str | None:
+        """Reason if a rule of the operator denies a request that the agent would allow without asking."""
+        return asking(self._host.tasks.permission_denial, json.dumps(facts))
 
     def next_message(self, timeout: float | None = None) -> Message:
         """Waits for the next message that the client, or the calling agent, sends to the task while

@@ -119,6 +119,18 @@ Content = Union[str, Part, Message, Iterable[Union[str, Part]]]
 
 
 @dataclass
+class Permission:
+    """Answer to a request for permission: exactly one of the members."""
+
+    allowed_by: str | None = None
+    """Rule of the operator that allows it, this time."""
+    denied: str | None = None
+    """Reason, if a rule of the operator denies it."""
+    answer: Message | None = None
+    """Answer of the client, if no rule decides it."""
+
+
+@dataclass
 class End:
     """End of a run, made by `Context.done`, `fail`, `reject` and `reply`. Without a `state` it is a
     direct answer.

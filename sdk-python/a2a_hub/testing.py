@@ -38,6 +38,7 @@ def _record(name: str, *fields: str) -> type[_Record]:
     return type(name, (_Record,), {"fields": fields})
 
 
+_ALLOWED, _DENIED, _PENDING = (_record(f"Permission_{kind}", "value") for kind in ("Allowed", "Denied", "Pending"))
 _MESSAGE = ("id", "role", "parts", "context_id", "task_id", "reference_task_ids", "extensions", "metadata")
 _TYPES = SimpleNamespace(
     Role=Enum("Role", ["USER", "AGENT"]),
@@ -153,6 +154,7 @@ class ScriptedHost:
         self._responses: list[Any] = []
         self._agents: dict[str, list[tuple[State, str, dict[str, str]]]] = {}
         self._tools: dict[tuple[str, str], Any] = {}
+        self._rules: list[tuple[str, str | None]] = []
         self._settings = {"permissions": "ask", "approval_timeout": "3600000"}
         self._cancel_after: int | None = None
         self._memory_bytes: int | None = None
@@ -208,6 +210,13 @@ class ScriptedHost:
         """Grants a workspace with these files."""
         self.workspace = {path: _bytes(content) for path, content in files.items()}
         self._read_only = read_only
+        return self
+
+    def rule(self, part: str, *, denied: str | None = None) -> ScriptedHost:
+        """Makes a rule of the operator for the requests whose facts, as JSON, contain this text: it
+        allows them, or denies them with a reason.
+        """
+        self._rules.append((part, denied))
         return self
 
     def cancel_after(self, events: int) -> ScriptedHost:
@@ -273,6 +282,22 @@ class ScriptedHost:
         if isinstance(answer, Failure):
             raise answer
         return convert.message_out(_TYPES, message_of(answer, "user"))
+
+    def _rule_for(self, facts: str) -> tuple[str, str | None] | None:
+        return next((rule for rule in self._rules if rule[0] in facts), None)
+
+    def _request_permission(self, facts: str, prompt: Any, timeout: int | None) -> Any:
+        self._check()
+        rule = self._rule_for(facts)
+        if rule is None:
+            return _PENDING(self._ask(None, prompt, timeout))
+        part, denied = rule
+        return _ALLOWED(part) if denied is None else _DENIED(denied)
+
+    def _permission_denial(self, facts: str) -> str | None:
+        self._check()
+        rule = self._rule_for(facts)
+        return rule[1] if rule else None
 
     def _remember(self, key: str, value: bytes) -> None:
         self._check()
@@ -411,6 +436,12 @@ class ScriptedHost:
             tasks=SimpleNamespace(
                 emit=self._emit,
                 ask=self._ask,
+                request_permission=self._request_permission,
+                permission_denial=self._permission_denial,
+                Permission_Allowed=_ALLOWED,
+                Permission_Denied=_DENIED,
+                Permission_Pending=_PENDING,
+                Question=SimpleNamespace(answer=lambda answer: answer),
                 next_message=self._next_message,
                 cancelled=self._is_cancelled,
                 extensions=list,

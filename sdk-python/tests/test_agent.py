@@ -263,6 +263,17 @@ class TheAgent(unittest.TestCase):
         self.assertEqual(host.run(run).text, "no more")
         self.assertEqual([(who, message.text) for who, message in host.sent], [("coder", "faster")])
 
+    def test_rule_answers_before_client(self):
+        @agent(CARD)
+        def run(ctx, task):
+            by_rule, denied, asked = (ctx.request_permission({"vendor": "mine", "request": it}, f"{it}?") for it in ("ls", "npm", "rm"))
+            self.assertEqual((ctx.permission_denial({"request": "npm"}), ctx.permission_denial({"request": "rm"})), ("use pnpm", None))
+            return f"{by_rule.allowed_by} {denied.denied} {asked.answer.text}"
+
+        host = ScriptedHost().rule("ls").rule("npm", denied="use pnpm").answer("yes")
+        self.assertEqual(host.run(run).text, "ls use pnpm yes")
+        self.assertEqual([prompt.text for prompt in host.asked], ["rm?"])
+
     def test_a_child_works_in_a_worktree(self):
         @agent(CARD)
         def run(ctx, task):

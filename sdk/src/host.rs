@@ -33,6 +33,13 @@ pub(crate) trait Host {
         prompt: &Message,
         timeout: Option<Duration>,
     ) -> Result<Self::Question, Failure>;
+    fn request_permission(
+        &self,
+        facts: &str,
+        prompt: &Message,
+        timeout: Option<Duration>,
+    ) -> Result<PermissionReply<Self::Question>, Failure>;
+    fn permission_denial(&self, facts: &str) -> Result<Option<String>, Failure>;
     fn next_message(&self, timeout: Option<Duration>) -> Result<Message, Failure>;
     fn first_of(&self, question: &Self::Question, process: &Self::Process) -> First;
     fn cancelled(&self) -> bool;
@@ -97,6 +104,13 @@ pub(crate) trait Process {
 /// Question that is open at the client; dropping it withdraws it.
 pub(crate) trait PosedQuestion {
     fn answer(self) -> Result<Message, Failure>;
+}
+
+/// Answer to a request for permission, as the contract defines it.
+pub(crate) enum PermissionReply<Q> {
+    Allowed(String),
+    Denied(String),
+    Pending(Q),
 }
 
 /// Child task of another agent; dropping it cancels the task.

@@ -9,8 +9,8 @@ use crate::bindings::a2a::hub::{
     context_memory, delegate, files, http, log, memory, settings, steps, tasks, tools, wait,
 };
 use crate::host::{
-    CallHandle, ExchangeHandle, Host, MemoryChange, Pollable, PosedQuestion, Process, StepHandle,
-    WORKSPACE,
+    CallHandle, ExchangeHandle, Host, MemoryChange, PermissionReply, Pollable, PosedQuestion,
+    Process, StepHandle, WORKSPACE,
 };
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
@@ -60,6 +60,22 @@ impl Host for Imports {
         timeout: Option<Duration>,
     ) -> Result<tasks::Question, Failure> {
         tasks::Question::pose(need, prompt, long_millis(timeout))
+    }
+    fn request_permission(
+        &self,
+        facts: &str,
+        prompt: &Message,
+        timeout: Option<Duration>,
+    ) -> Result<PermissionReply<tasks::Question>, Failure> {
+        let reply = tasks::request_permission(facts, prompt, long_millis(timeout))?;
+        Ok(match reply {
+            tasks::Permission::Allowed(rule) => PermissionReply::Allowed(rule),
+            tasks::Permission::Denied(reason) => PermissionReply::Denied(reason),
+            tasks::Permission::Pending(question) => PermissionReply::Pending(question),
+        })
+    }
+    fn permission_denial(&self, facts: &str) -> Result<Option<String>, Failure> {
+        tasks::permission_denial(facts)
     }
     fn next_message(&self, timeout: Option<Duration>) -> Result<Message, Failure> {
         tasks::next_message(millis(timeout))

@@ -100,7 +100,7 @@ pub use files::Workspace;
 pub use find::{AgentQuery, FoundAgent, FoundAgents, FoundBy};
 pub use outcome::Run;
 pub use process::{Child, Exit, Line};
-pub use question::{OpenQuestion, WaitEvent};
+pub use question::{OpenQuestion, Permission, WaitEvent};
 pub use serde_json;
 pub use timer::Timer;
 pub use tools::{Tool, ToolResult};

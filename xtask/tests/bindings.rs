@@ -18,7 +18,7 @@ fn bindings_match_the_contract() {
         format: false,
         generate_all: true,
         additional_derive_attributes: vec!["PartialEq".into()],
-        additional_derive_ignore: vec!["source".into(), "origin".into()],
+        additional_derive_ignore: vec!["source".into(), "origin".into(), "permission".into()],
         pub_export_macro: true,
         export_macro_name: Some("__export".into()),
         default_bindings_module: Some("a2a_hub_sdk::bindings".into()),

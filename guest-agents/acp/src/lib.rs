@@ -106,6 +106,10 @@ impl Speaker for Configured {
     const SHOWS_CHOICES: bool = true;
     const NAMES_TERMINAL_LOGINS: bool = true;
 
+    fn vendor(&self) -> &str {
+        &self.program.program
+    }
+
     fn name(&self) -> &str {
         &self.program.name
     }

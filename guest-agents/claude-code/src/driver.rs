@@ -23,6 +23,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::activity::{self, ToolUses};
+use crate::shell::Shell;
 use crate::{change, permission, prompt};
 
 /// Name of the counter of a session's cost, in dollars.
@@ -55,6 +56,7 @@ pub struct Claude {
     /// True if the turn ended with an answer, or as it was cancelled.
     is_answered: bool,
     tools: ToolUses,
+    shell: Shell,
     /// Tokens of the context, as of the latest message.
     used: Option<f64>,
     /// Ids of the open questions.
@@ -233,6 +235,7 @@ impl Driver for Claude {
 
     fn again(&mut self, idle: &Idle) -> Option<Vec<Action>> {
         self.session = idle.session.clone();
+        self.shell = Shell::resumed(&idle.state);
         self.is_first = false;
         Some(self.begin())
     }
@@ -252,7 +255,7 @@ impl Driver for Claude {
     fn idle(&self) -> Option<Idle> {
         let is_idle =
             self.is_answered && self.open_questions.is_empty() && !self.session.id.is_empty();
-        is_idle.then(|| Idle { session: self.session.clone(), state: Value::Null })
+        is_idle.then(|| Idle { session: self.session.clone(), state: self.shell.idle() })
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {
@@ -286,7 +289,8 @@ impl Driver for Claude {
             }
             Ok(OutputLine::ControlRequest { request_id, request }) => {
                 let (directory, additional) = (self.directory.clone(), &self.additional);
-                match permission::question(&request_id, request, directory, additional) {
+                let shell = &self.shell;
+                match permission::question(&request_id, request, directory, additional, shell) {
                     Ok(question) => {
                         self.open_questions.push(question.id.clone());
                         vec![Action::Ask(Box::new(question))]
@@ -418,6 +422,7 @@ impl Claude {
                         actions.push(Action::Say(std::mem::take(&mut self.text)));
                     }
                     let name = name.as_deref().unwrap_or("a tool");
+                    self.shell.follow(name, &input);
                     actions.extend(self.tools.begin(id, name, &input));
                 }
                 Block::Text { .. } | Block::ToolResult { .. } | Block::Unknown => {}

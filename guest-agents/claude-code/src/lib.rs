@@ -15,6 +15,7 @@ pub mod driver;
 pub mod launch;
 pub mod permission;
 pub mod prompt;
+mod shell;
 
 use a2a_hub_sdk::cli::{self, Check, Cli, Job};
 use a2a_hub_sdk::prelude::*;

@@ -5,6 +5,7 @@ use a2a_hub_sdk::cli::{Decision, Kind, Question, answer_text, is_inside};
 use serde_json::{Map, Value, json};
 
 use crate::change;
+use crate::shell::Shell;
 
 /// Tool by which the model asks the user something. Its permission carries the answer.
 const ASKING_TOOL: &str = "AskUserQuestion";
@@ -20,6 +21,7 @@ pub fn question(
     mut request: Value,
     directory: Option<String>,
     additional: &[String],
+    shell: &Shell,
 ) -> Result<Question, String> {
     let (Some("can_use_tool"), Some(tool)) =
         (request["subtype"].as_str(), request["tool_name"].as_str())
@@ -31,6 +33,8 @@ pub fn question(
         return Err(refusal(request_id, &error));
     };
     let (tool, mut kind) = (tool.to_owned(), kind(tool));
+    let shell_directory = directory.as_ref().filter(|_| !shell.may_have_moved());
+    let facts = json!({ "vendor": "claude", "request": request, "directory": shell_directory });
     let mut take = |member| request.get_mut(member).map(Value::take).unwrap_or_default();
     let (input, suggestions) = (take("input"), rules(take(SUGGESTIONS)));
     if kind == Kind::Edit {
@@ -67,6 +71,7 @@ pub fn question(
         for_session,
         vendor_options: Vec::new(),
         tool_call,
+        facts: (kind != Kind::Open).then_some(facts),
     })
 }
 
@@ -160,7 +165,8 @@ mod tests {
                 request[member] = value.clone();
             }
             let additional = ["/more".to_owned()];
-            question(&"1".into(), request, Some("/w".into()), &additional)
+            let shell = Shell::default();
+            question(&"1".into(), request, Some("/w".into()), &additional, &shell)
                 .expect("it is a question")
         };
         let why = "/w/link/a resolves through a symlink to /elsewhere/a";

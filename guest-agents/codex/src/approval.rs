@@ -17,7 +17,7 @@ const INPUT: &str = "request_user_input";
 
 /// Reaction to a request.
 pub(crate) enum ApprovalAnswer {
-    Ask(Question),
+    Ask(Box<Question>),
     Tell(String),
 }
 
@@ -43,7 +43,9 @@ pub(crate) fn question(
         for_session: true,
         vendor_options: Vec::new(),
         tool_call: text("itemId").map(|id| json!({ "id": id })),
+        facts: Some(json!({ "vendor": "codex", "method": method, "request": params })),
     };
+    let ask = |question| ApprovalAnswer::Ask(Box::new(question));
     match method {
         "item/commandExecution/requestApproval" => {
             let mut input = json!({ "command": plain_command(params) });
@@ -52,7 +54,7 @@ pub(crate) fn question(
                     input[ours] = params[theirs].clone();
                 }
             }
-            ApprovalAnswer::Ask(question(COMMAND, input, text("reason")))
+            ask(question(COMMAND, input, text("reason")))
         }
         "item/fileChange/requestApproval" => {
             let item = params["itemId"].as_str().unwrap_or_default();
@@ -67,25 +69,27 @@ pub(crate) fn question(
             let words = [Some(files(changes)), text("reason"), root];
             let words: Vec<_> = words.into_iter().flatten().collect();
             let question = question(PATCH, input, Some(words.join("\n")));
+            let paths: Vec<_> = changes.iter().flat_map(PatchedFile::paths).collect();
+            let facts = json!({
+                "vendor": "codex", "method": method, "request": params, "paths": paths,
+            });
             let changes = changes.iter().map(PatchedFile::change).collect();
-            ApprovalAnswer::Ask(Question { changes, ..question })
+            ask(Question { changes, facts: Some(facts), ..question })
         }
-        "item/permissions/requestApproval" => ApprovalAnswer::Ask(question(
-            PERMISSIONS,
-            params["permissions"].clone(),
-            text("reason"),
-        )),
+        "item/permissions/requestApproval" => {
+            ask(question(PERMISSIONS, params["permissions"].clone(), text("reason")))
+        }
         "mcpServer/elicitation/request" if wants_no_form(params) => {
             let server = params["serverName"].as_str().unwrap_or("MCP");
             let tool = format!("{MCP}{server}");
             let meta = &params["_meta"];
             let input = if meta["tool_params"].is_object() { &meta["tool_params"] } else { meta };
-            ApprovalAnswer::Ask(question(&tool, input.clone(), text("message")))
+            ask(question(&tool, input.clone(), text("message")))
         }
         "mcpServer/elicitation/request" => {
             ApprovalAnswer::Tell(json!({ "id": id, "result": { "action": "decline" } }).to_string())
         }
-        "item/tool/requestUserInput" => ApprovalAnswer::Ask(open(id, params)),
+        "item/tool/requestUserInput" => ask(open(id, params)),
         // Codex treats a missing method as denied and goes on.
         method => {
             let error = json!({ "code": -32601, "message": format!("the hub has no {method}") });
@@ -161,6 +165,7 @@ fn open(id: &Value, params: &Value) -> Question {
         for_session: false,
         vendor_options: Vec::new(),
         tool_call: None,
+        facts: None,
     }
 }
 

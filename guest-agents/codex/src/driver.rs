@@ -430,7 +430,7 @@ impl cli::Driver for CodexDriver {
         match some("method").map(Value::as_str) {
             Some(Some(method)) if id.is_null() => self.notice(method, params),
             Some(Some(method)) => match approval::question(id, method, params, &self.patches) {
-                ApprovalAnswer::Ask(question) => vec![Action::Ask(Box::new(question))],
+                ApprovalAnswer::Ask(question) => vec![Action::Ask(question)],
                 ApprovalAnswer::Tell(response) => vec![Action::Send(response)],
             },
             Some(None) if !id.is_null() => {

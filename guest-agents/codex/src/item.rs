@@ -151,6 +151,15 @@ pub(crate) fn files(changes: &[PatchedFile]) -> String {
 }
 
 impl PatchedFile {
+    /// Paths that the patch touches: of the file, and of its new place.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        let moved = match &self.kind {
+            PatchKind::Update { move_path } => move_path.as_deref(),
+            PatchKind::Add | PatchKind::Delete => None,
+        };
+        [self.path.as_str()].into_iter().chain(moved)
+    }
+
     fn words(&self) -> String {
         match &self.kind {
             PatchKind::Add => format!("add {}", self.path),

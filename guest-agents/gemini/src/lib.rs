@@ -144,6 +144,10 @@ impl Speaker for Gemini {
     const DIRECTORIES: DirectorySupport = DirectorySupport::Arguments;
     const STARTS_SERVERS: Option<&'static str> = Some("only in a directory that its user trusts");
 
+    fn vendor(&self) -> &str {
+        "gemini"
+    }
+
     fn name(&self) -> &str {
         Self::NAME
     }

@@ -171,13 +171,16 @@ fn client_decides_about_command() {
 #[test]
 fn applied_change_becomes_artifact() {
     let host = hub();
-    host.answer(Message::agent(vec![Part::data(&json!({ "decision": "allow-session" }))]));
+    host.answer("yes");
+    host.answer("yes");
     replay(&host, recording!("edit"));
     let diff =
         "--- /workspace/a.txt\n+++ /workspace/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
     let changes = host.artifact("change:/workspace/a.txt").unwrap();
     assert!(changes.starts_with(diff) && changes.contains("\n-three\n+3\n"), "{changes}");
-    assert_eq!(host.asked().len(), 1, "approval for the session is asked for once");
+    assert_eq!(host.asked().len(), 2, "each edit is asked for");
+    let choices = host.asked()[0].1.data().unwrap()["choices"].clone();
+    assert_eq!(choices, json!(["allow", "deny"]), "the program keeps no approval of edits");
     assert!(host.asked()[0].1.text().contains(diff), "the client sees what it allows");
 
     let host = hub();

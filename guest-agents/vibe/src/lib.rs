@@ -84,6 +84,10 @@ impl Speaker for Vibe {
     // A choice within a session becomes the operator's own setting, and a variable overrules it.
     const MODEL_VARIABLE: Option<&str> = Some(MODEL);
 
+    fn vendor(&self) -> &str {
+        "vibe"
+    }
+
     fn name(&self) -> &str {
         Self::NAME
     }

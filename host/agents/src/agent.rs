@@ -2,6 +2,7 @@
 
 pub(crate) mod acp;
 mod calls;
+mod driven_program;
 pub(crate) mod flow_file;
 mod grant_hint;
 mod health_check;

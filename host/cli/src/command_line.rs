@@ -9,7 +9,7 @@ use crate::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
         restart, send, start, stop, task, tasks, workspace,
     },
-    inbox,
+    inbox, permissions,
     ui::exit::EXIT_CODES,
 };
 use a2a_hub_sandbox::CARRY;
@@ -123,6 +123,9 @@ pub(super) enum Command {
     Deny(inbox::DenyArgs),
     /// Set a question aside, and move its deadline
     Later(inbox::LaterArgs),
+    /// List, add, remove or test the rules that answer requests for permission
+    #[command(subcommand)]
+    Permissions(permissions::PermissionsCommand),
     /// Print the changes of a task, as `task diff` does
     Diff(task::worktrees::DiffOptions),
     /// Take over the changes of a task, as `task apply` does

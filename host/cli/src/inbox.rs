@@ -8,6 +8,7 @@ use crate::{
         task::answer::NO_QUESTION,
         tasks::{Since, changed, since},
     },
+    permissions::millis,
     ui::{
         console::Console,
         dialogue,
@@ -34,6 +35,9 @@ const SHORTEST_ID: usize = 3;
 
 /// Most lines of a question in the list, and most characters of each.
 const SHOWN: (usize, usize) = (3, 200);
+
+/// Most characters of the reason why an answer does not count.
+const MAX_REASON: usize = 600;
 
 /// Most questions that a command considers.
 const MAX_LISTED: usize = 1_000;
@@ -82,6 +86,16 @@ pub(crate) struct AllowArgs {
     /// Allow all open requests for permission
     #[arg(long, conflicts_with = "ids")]
     all: bool,
+    /// Also allow the same from now on: make a rule of the same request of the same agent in the
+    /// same repository
+    #[arg(long)]
+    always: bool,
+    /// Accept that the program may run code from the repository, which the agent may change
+    #[arg(long, requires = "always")]
+    trust_workspace: bool,
+    /// Time until the rule expires, such as 1d; `0d` for never [default: 30d]
+    #[arg(long = "for", value_name = "TIME", requires = "always", value_parser = since)]
+    time: Option<Since>,
 }
 
 #[derive(Debug, Args)]
@@ -200,14 +214,22 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
                 Ok(question) => console.note(format!("set aside: {}", deadline(&question))),
                 Err(why) => console.note(format!("{why:#}")),
             },
+            Choice::Always => {
+                let always = json!({});
+                let request = json!({ "ids": [id], "answer": "allow", "always": always });
+                let results = client.call("hub/questions/answer", request).await?;
+                console.note(match results[0]["answered"] == true {
+                    true => format!("allowed, and from now on by {}", rule_ids(&results[0])),
+                    false => refusal(&results[0]),
+                });
+            }
             Choice::Answer(answer) => {
                 let request = json!({ "ids": [id], "answer": answer });
                 let results = client.call("hub/questions/answer", request).await?;
-                let result = &results[0];
-                match result["answered"] == true {
-                    true => console.note(format!("answered: {}", line(&answer, SHOWN.1))),
-                    false => console.note(line(text(&result["error"]), SHOWN.1)),
-                }
+                console.note(match results[0]["answered"] == true {
+                    true => format!("answered: {}", line(&answer, SHOWN.1)),
+                    false => refusal(&results[0]),
+                });
             }
         }
     }
@@ -217,6 +239,8 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
 /// Decision of the user about a question.
 enum Choice {
     Answer(String),
+    /// Allow it, and the same from now on.
+    Always,
     Later,
     Skip,
 }
@@ -225,7 +249,7 @@ enum Choice {
 async fn prompt(console: Console, question: &Value) -> anyhow::Result<Option<Choice>> {
     let is_permission = question["kind"] == "permission";
     let hint = match is_permission {
-        true => "[y]es, [n]o, `no REASON`, [l]ater, [s]kip, [q]uit",
+        true => "[y]es, [a]lways, [n]o, `no REASON`, [l]ater, [s]kip, [q]uit",
         false => "your answer, or: [l]ater, [s]kip, [q]uit",
     };
     loop {
@@ -257,6 +281,7 @@ fn choice(typed: &str, is_permission: bool) -> Option<Typed> {
         "s" | "skip" => Typed::Choice(Choice::Skip),
         "q" | "quit" => Typed::Quit,
         "y" | "yes" | "allow" if is_permission => answer("allow"),
+        "a" | "always" if is_permission => Typed::Choice(Choice::Always),
         "n" | "no" | "deny" if is_permission => answer("deny"),
         _ if is_permission => {
             let (no, _) = word.split_once([' ', ',', ':'])?;
@@ -268,16 +293,25 @@ fn choice(typed: &str, is_permission: bool) -> Option<Typed> {
 
 /// Allows requests for permission.
 pub(crate) fn allow(global: &Global, args: &AllowArgs) -> anyhow::Result<Exit> {
-    answer(global, &args.ids, args.all, "allow")
+    let terms = json!({
+        "trustsWorkspace": args.trust_workspace,
+        "forMs": args.time.map(millis).transpose()?,
+    });
+    answer(global, &args.ids, args.all, ("allow", args.always.then_some(terms)))
 }
 
 /// Denies requests for permission.
 pub(crate) fn deny(global: &Global, args: &DenyArgs) -> anyhow::Result<Exit> {
     let answered = args.why.as_ref().map_or("deny".to_owned(), |why| format!("no, {why}"));
-    answer(global, &args.ids, args.all, &answered)
+    answer(global, &args.ids, args.all, (&answered, None))
 }
 
-fn answer(global: &Global, typed: &[String], all: bool, answer: &str) -> anyhow::Result<Exit> {
+fn answer(
+    global: &Global,
+    typed: &[String],
+    all: bool,
+    (answer, always): (&str, Option<Value>),
+) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
         let kind = typed.is_empty().then_some("permission");
@@ -310,7 +344,7 @@ fn answer(global: &Global, typed: &[String], all: bool, answer: &str) -> anyhow:
         let ids: Vec<_> = chosen.iter().map(|question| question["id"].clone()).collect();
         let mut results = Vec::new();
         for ids in ids.chunks(100) {
-            let request = json!({ "ids": ids, "answer": answer });
+            let request = json!({ "ids": ids, "answer": answer, "always": always });
             let some = client.call("hub/questions/answer", request).await?;
             results.extend(list(&some).iter().cloned());
         }
@@ -490,7 +524,7 @@ fn history_text(past: &Value, now: Timestamp, columns: Option<usize>) -> Text {
             text(&question["agentId"]).into(),
             ago(&question["closedAt"], now).into(),
             text(&question["outcome"]).into(),
-            Cell::from(text(&question["answeredBy"])),
+            Cell::from(question["rule"].as_str().unwrap_or(text(&question["answeredBy"]))),
         ]);
         table.add_note(line(text(&question["text"]), SHOWN.1));
         if let Some(answer) = question["answer"].as_str() {
@@ -498,6 +532,16 @@ fn history_text(past: &Value, now: Timestamp, columns: Option<usize>) -> Text {
         }
     }
     table.text(columns)
+}
+
+/// Ids of the rules that an answer made.
+fn rule_ids(result: &Value) -> String {
+    list(&result["rules"]).iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// Reason why an answer does not count.
+fn refusal(result: &Value) -> String {
+    line(text(&result["error"]), MAX_REASON)
 }
 
 fn results_text(chosen: &[Value], results: &[Value], answer: &str) -> Text {
@@ -508,11 +552,14 @@ fn results_text(chosen: &[Value], results: &[Value], answer: &str) -> Text {
             asks => format!("{}: {}", path_of(question), line(asks, SHOWN.1)),
         };
         let line = match result["answered"] == true {
+            true if !list(&result["rules"]).is_empty() => {
+                format!("allowed, and from now on by {}: {subject}\n", rule_ids(result))
+            }
             true => {
                 format!("{}: {subject}\n", if answer == "allow" { "allowed" } else { "denied" })
             }
             false => {
-                format!("not answered: {subject}: {}\n", line(text(&result["error"]), SHOWN.1))
+                format!("not answered: {subject}: {}\n", refusal(result))
             }
         };
         output.push(crate::ui::text::PLAIN, &line);
@@ -533,6 +580,7 @@ mod tests {
     fn only_clear_words_answer_permission() {
         let answer = |typed: &str, is_permission| match choice(typed, is_permission) {
             Some(Typed::Choice(Choice::Answer(answer))) => answer,
+            Some(Typed::Choice(Choice::Always)) => "(always)".to_owned(),
             Some(Typed::Choice(Choice::Later)) => "(later)".to_owned(),
             Some(Typed::Choice(Choice::Skip)) => "(skip)".to_owned(),
             Some(Typed::Quit) => "(quit)".to_owned(),
@@ -547,6 +595,8 @@ mod tests {
             ("yes please", "(unclear)"),
             ("maybe", "(unclear)"),
             ("nothing", "(unclear)"),
+            ("a", "(always)"),
+            ("always.", "(always)"),
             ("l", "(later)"),
             ("S", "(skip)"),
             ("quit", "(quit)"),

@@ -8,6 +8,7 @@ mod command_line;
 mod commands;
 mod inbox;
 mod log_files;
+mod permissions;
 #[cfg(test)]
 mod surface;
 mod ui;
@@ -161,6 +162,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Allow(args) => inbox::allow(global, &args),
         Command::Deny(args) => inbox::deny(global, &args),
         Command::Later(args) => inbox::later(global, &args),
+        Command::Permissions(command) => permissions::permissions(global, &command),
         Command::Diff(args) => commands::task::worktrees::diff(global, &args),
         Command::Apply(args) => commands::task::worktrees::apply(global, &args),
         Command::Discard(args) => commands::task::worktrees::discard(global, &args),

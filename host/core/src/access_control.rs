@@ -3,7 +3,7 @@
 
 use a2a_hub_protocol::{
     id::{AgentId, TaskId, TenantId},
-    operation::{Operation, TopicRequest, WorktreeRequest},
+    operation::{Operation, RuleRequest, TopicRequest, WorktreeRequest},
 };
 use std::fmt;
 
@@ -139,6 +139,8 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::ResumeSchedule { .. }
         | Operation::Trigger(_)
         | Operation::Topic(TopicRequest::Delete(_))
+        // Who removes a rule that denies widens what is allowed.
+        | Operation::Permission(RuleRequest::Add(_) | RuleRequest::Remove { .. })
         | Operation::ListPlugins
         // The results cover all tenants.
         | Operation::Status
@@ -196,6 +198,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::GetContext { .. }
         // An agent's program must neither see nor answer requests for permission.
         | Operation::Question(_)
+        | Operation::Permission(RuleRequest::List | RuleRequest::Test(_))
         | Operation::CheckAgent { .. }
         | Operation::WatchHub
         | Operation::GetCard { agent: None } => Access::Use,

@@ -10,6 +10,7 @@ pub mod failure_reason;
 pub mod grant;
 pub mod health;
 pub mod http_name;
+pub mod permission;
 pub mod plugin;
 pub mod push;
 pub mod routing;

@@ -33,14 +33,14 @@ pub use starting_hub::StartingHub;
 use timestamp::moment;
 use worktrees::WorktreeOperations;
 
-use crate::observability::{
-    hub_events,
-    metrics::{Metrics, Snapshot},
-};
 use crate::{
     error::HubError,
+    observability::{
+        hub_events,
+        metrics::{Metrics, Snapshot},
+    },
     push::AdmittedConfig,
-    tasks::{EndsAt, Questions, ResponseMode, Subscription},
+    tasks::{EndsAt, PermissionOperations, Questions, ResponseMode, Subscription},
 };
 use a2a_hub_agents::{Agent, card_of, card_of_group, card_of_hub, lately};
 use a2a_hub_core::{
@@ -62,10 +62,8 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::TaskCounts;
 use serde_json::json;
-use std::{
-    ops::Deref,
-    sync::{Arc, atomic::Ordering},
-};
+use std::ops::Deref;
+use std::sync::{Arc, atomic::Ordering};
 use tokio::time::{Instant, timeout};
 
 /// The hub, to which every transport hands its operations. Cheap to clone.
@@ -254,9 +252,11 @@ impl Hub {
                 Answer::Board(Box::pin(boards::perform(self, caller, request)).await?)
             }
             Operation::Question(request) => {
-                let questions = Questions(&self.tasks);
-                Answer::Question(Box::pin(questions.perform(caller, request)).await?)
+                Answer::Question(Box::pin(Questions(&self.tasks).perform(caller, request)).await?)
             }
+            Operation::Permission(request) => Answer::Permission(
+                Box::pin(PermissionOperations(&self.tasks).perform(caller, request)).await?,
+            ),
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 Answer::Pong(Pong { version, starting: None })

@@ -29,5 +29,5 @@ pub mod v1;
 pub use codec::limits::{self, MAX_CONTENT};
 pub use model::{
     budget, client, error, event, hub_metadata, id, interface, message, method, operation, parent,
-    push, question, scheduled, task, trace,
+    permission, push, question, scheduled, task, trace,
 };

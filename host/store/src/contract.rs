@@ -9,6 +9,7 @@ mod automation;
 mod context_memory;
 mod events;
 mod journals;
+mod permission_rules;
 mod questions;
 mod requests;
 mod tenants;
@@ -60,6 +61,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     racing_writes_stay_within_grant(Arc::new(make())).await;
     requests::requests_are_found_by_time(&make()).await;
     questions::questions_are_listed_once_closed(&make()).await;
+    permission_rules::answered_requests_are_counted(&make()).await;
     automation::schedule_states_are_replaced_by_name(&make()).await;
     automation::trigger_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;

@@ -12,6 +12,7 @@ mod health;
 mod known_children;
 mod log;
 pub mod memory;
+mod permission_rules;
 mod pushes;
 mod questions;
 pub mod sqlite;
@@ -21,6 +22,7 @@ pub use crate::health::{Readiness, until_usable};
 pub use error::{BackupError, StorageError};
 pub use known_children::{KnownChild, KnownChildren};
 pub use log::{fold, fold_page};
+pub use permission_rules::{PermissionRules, RuleUse, TenantRule};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 pub use questions::{ClosedQuestion, ClosedQuestionFilter};
 pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
@@ -323,10 +325,10 @@ pub trait StoreHealth: Send + Sync {
     fn condition(&self) -> watch::Receiver<StorageCondition>;
 }
 
-/// Store of the task engine: logs, queries, journals and health.
-pub trait TaskStore: TaskLog + TaskIndex + RunJournal + StoreHealth {}
+/// Store of the task engine: logs, queries, journals, standing permissions and health.
+pub trait TaskStore: TaskLog + TaskIndex + RunJournal + PermissionRules + StoreHealth {}
 
-impl<S: TaskLog + TaskIndex + RunJournal + StoreHealth> TaskStore for S {}
+impl<S: TaskLog + TaskIndex + RunJournal + PermissionRules + StoreHealth> TaskStore for S {}
 
 /// Summary of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 mod automation;
 mod context_memory;
+mod journals;
+mod permission_rules;
 mod questions;
 mod topic_store;
 mod topics;
@@ -9,8 +11,8 @@ mod topics;
 use super::{
     AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
     ContextMemory, Copied, Copies, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    RunJournal, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex,
-    TaskLog,
+    Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
+    TenantRule,
     context_memory::require_within_limits,
     log::{self, Conversation},
 };
@@ -20,7 +22,6 @@ use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     plugin::installation::InstallationId,
-    task::state::IllegalEvent,
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -58,6 +59,7 @@ struct Stored {
     /// In the order in which they were first set.
     pushes: Vec<(PushConfig, Progress)>,
     schedules: BTreeMap<String, schedule::State>,
+    permission_rules: BTreeMap<String, TenantRule>,
     triggers: BTreeMap<String, TriggerState>,
     topics: BTreeMap<TenantId, TopicsOfTenant>,
     /// True if all writes are refused.
@@ -542,36 +544,6 @@ impl ContextMemory for MemoryStorage {
     async fn forget_context_memories(&self, owner: &InstallationId) -> Result<(), StorageError> {
         self.to_write()?.context_memories.retain(|scope, _| scope.owner != *owner);
         Ok(())
-    }
-}
-
-#[async_trait::async_trait]
-impl RunJournal for MemoryStorage {
-    async fn record(
-        &self,
-        task: &TaskId,
-        expected: u64,
-        entry: String,
-    ) -> Result<(), StorageError> {
-        let mut inner = self.to_write()?;
-        let Some(log) = inner.logs.get_mut(task) else {
-            return Err(StorageError::Uncreated(task.clone()));
-        };
-        if log.head.state.is_final() {
-            return Err(IllegalEvent::Over(log.head.state).into());
-        }
-        let found = log.journal.len() as u64;
-        if expected == 0 {
-            log.journal.clear();
-        } else if found != expected {
-            return Err(StorageError::Conflict { task: task.clone(), expected, found });
-        }
-        log.journal.push(entry);
-        Ok(())
-    }
-
-    async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
-        Ok(self.lock().logs.get(task).map(|log| log.journal.clone()).unwrap_or_default())
     }
 }
 

@@ -4,6 +4,7 @@ use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     event::TaskEvent,
     id::{AgentId, QuestionId, TaskId, TenantId},
+    permission::{ANSWERED_BY_RULE, RuleAnswer},
     question::{self, Question, QuestionKind},
 };
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct ClosedQuestion {
     pub closed_at: String,
     /// Outcome, as in [`PastQuestion`](a2a_hub_protocol::operation::PastQuestion).
     pub outcome: String,
+    /// Id of the rule that answered a request for permission, so that nobody was asked.
+    pub rule: Option<String>,
 }
 
 /// Filter for questions that are not open any more.
@@ -64,20 +67,35 @@ pub(super) enum QuestionChange {
     Opened { seq: u64, id: QuestionId, kind: QuestionKind, at: String },
     /// The open question, if any, has this answer.
     Answered { seq: u64 },
+    /// A rule has answered a request for permission.
+    Ruled { seq: u64, answer: RuleAnswer, at: String },
     /// No question is open any more; `at` is the time, if the event has one.
     Closed { at: Option<String>, outcome: &'static str },
 }
 
-/// True if the event may open a question.
+/// True if the event may open a question, or reports one that a rule has answered.
 pub(super) fn asks(event: &TaskEvent) -> bool {
-    matches!(event, TaskEvent::Status(update) if update.status.state.is_interrupted())
+    let TaskEvent::Status(update) = event else { return false };
+    update.status.state.is_interrupted()
+        || update.metadata.as_ref().is_some_and(|facts| facts.contains_key(ANSWERED_BY_RULE))
 }
 
 /// Changes by events that follow event number `after`. Questions that a task relays for another one
 /// are that task's.
 pub(super) fn changes(after: u64, events: &[Arc<TaskEvent>]) -> Vec<QuestionChange> {
     let numbered = (1..).zip(events);
-    numbered.filter_map(|(number, event)| change(after.saturating_add(number), event)).collect()
+    let changes = numbered.flat_map(|(number, event)| {
+        let seq = after.saturating_add(number);
+        [ruled(seq, event), change(seq, event)]
+    });
+    changes.flatten().collect()
+}
+
+/// Request that a rule has answered, if the event reports one.
+fn ruled(seq: u64, event: &TaskEvent) -> Option<QuestionChange> {
+    let TaskEvent::Status(update) = event else { return None };
+    let answer = RuleAnswer::from_metadata(update.metadata.as_ref())?;
+    Some(QuestionChange::Ruled { seq, answer, at: update.status.timestamp.clone() })
 }
 
 fn change(seq: u64, event: &TaskEvent) -> Option<QuestionChange> {

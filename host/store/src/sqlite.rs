@@ -17,9 +17,9 @@ mod topics;
 use super::{
     AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
     ContextMemory, Copied, Copies, CursorUse, Head, HeadFilter, HeadPage, NewTopicMessage, Outbox,
-    Progress, PushFilter, RunJournal, ScheduleStates, Search, StorageError, StoreHealth,
-    StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TaskView, TopicQuery, TopicStore,
-    TriggerStates,
+    PermissionRules, Progress, PushFilter, RuleUse, RunJournal, ScheduleStates, Search,
+    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TaskView,
+    TenantRule, TopicQuery, TopicStore, TriggerStates,
 };
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
@@ -38,7 +38,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
 };
 use a2a_hub_triggers::plan::TriggerState;
-use automation::{SCHEDULES, TRIGGERS};
+use automation::{PERMISSION_RULES, SCHEDULES, TRIGGERS};
 pub use backup::{Examined, back_up, check, examine, restore, retained_logs};
 use db::{
     checkpointer::Checkpointer, per_runtime::Lanes, readers::Readers, write_queue::Length,
@@ -313,6 +313,28 @@ impl TriggerStates for SqliteStorage {
     async fn forget_trigger(&self, name: &str) -> Result<(), StorageError> {
         let name = name.to_owned();
         self.writer.write(move |db| TRIGGERS.forget(db, &name)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl PermissionRules for SqliteStorage {
+    async fn permission_rules(&self) -> Result<Vec<(String, TenantRule)>, StorageError> {
+        self.readers.read(|db| PERMISSION_RULES.list(db)).await
+    }
+
+    async fn set_permission_rule(&self, rule: &TenantRule) -> Result<(), StorageError> {
+        let rule = rule.clone();
+        self.writer.write(move |db| PERMISSION_RULES.set(db, &rule.rule.id, &rule)).await
+    }
+
+    async fn forget_permission_rule(&self, id: &str) -> Result<(), StorageError> {
+        let id = id.to_owned();
+        self.writer.write(move |db| PERMISSION_RULES.forget(db, &id)).await
+    }
+
+    async fn permission_rule_uses(&self, tenant: &TenantId) -> Result<Vec<RuleUse>, StorageError> {
+        let tenant = tenant.clone();
+        self.readers.read(move |db| questions::rule_uses(db, &tenant)).await
     }
 }
 

@@ -39,7 +39,7 @@ mod setup;
 mod shares;
 mod snapshot;
 
-pub use apply::{Applied, Target};
+pub use apply::{Applied, Target, sensitive::is_sensitive_path};
 pub use conflicts::WorktreeConflict;
 pub use create::NewWorktree;
 pub use create::repository_config::{

@@ -36,8 +36,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Action, Decision, Driver, End, FailureReason, Idle, Job, Kind, Plan, Question, Session, cut,
-    skipped,
+    Action, Decision, Driver, End, FailureReason, Idle, Job, Plan, Question, Session, cut, skipped,
 };
 use crate::foreign::{self, JsonLines, NotJson};
 use crate::{Exit, Failure};
@@ -99,8 +98,6 @@ pub struct Acp<S> {
     plan: Plan,
     /// Questions that wait for a decision, by their id as JSON.
     open_questions: BTreeMap<String, AnswerForm>,
-    /// Kinds of tools that are approved for the rest of the run.
-    allowed: Vec<Kind>,
     /// Cumulative cost of the session in US dollars, if the program reports it.
     cost: Option<f64>,
     /// Size of the context, if the program reports it.
@@ -207,7 +204,6 @@ impl<S: Speaker> Acp<S> {
             tools: BTreeMap::new(),
             plan: Plan::default(),
             open_questions: BTreeMap::new(),
-            allowed: Vec::new(),
             cost: None,
             context: None,
             result: Value::Null,
@@ -408,8 +404,16 @@ impl<S: Speaker> Acp<S> {
             "session/request_permission" => {
                 let directories = [&[self.directory.clone()][..], &self.job.additional].concat();
                 let tool = self.tool(&params["toolCall"]);
+                let earlier = tool.known().clone();
                 tool.merge(&params["toolCall"]);
-                AnswerForm::approval(params, tool.question(&directories), S::SHOWS_CHOICES)
+                let mut question = tool.question(&directories);
+                question.facts = Some(json!({
+                    "vendor": self.speaker.vendor(),
+                    "request": params,
+                    "call": earlier,
+                    "directory": self.directory,
+                }));
+                AnswerForm::approval(params, question, S::SHOWS_CHOICES)
             }
             "elicitation/create" if params["mode"] == "form" || params["mode"].is_null() => {
                 AnswerForm::form(params)
@@ -421,9 +425,8 @@ impl<S: Speaker> Acp<S> {
         if self.is_interrupted {
             return vec![send(&json!({ "id": id, "result": form.cancelled() }))];
         }
-        if self.allowed.contains(&question.kind) {
-            return vec![send(&json!({ "id": id, "result": form.answer(&Decision::Allow) }))];
-        }
+        // An approval of the driver's own would be for everything of the kind.
+        question.for_session &= self.speaker.keeps_approval(question.kind);
         question.id = id.clone();
         self.open_questions.insert(id.to_string(), form);
         vec![Action::Ask(Box::new(question))]
@@ -548,11 +551,6 @@ impl<S: Speaker> Driver for Acp<S> {
         let Some(form) = self.open_questions.remove(&question.id.to_string()) else {
             return Vec::new();
         };
-        let mut decision = decision;
-        if *decision == Decision::AllowForSession && !self.speaker.keeps_approval(question.kind) {
-            self.allowed.push(question.kind);
-            decision = &Decision::Allow;
-        }
         vec![send(&json!({ "id": question.id, "result": form.answer(decision) }))]
     }
 

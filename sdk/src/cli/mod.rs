@@ -283,6 +283,30 @@ pub enum Action {
     End(End),
 }
 
+impl Action {
+    /// True if the action reflects an effect of the program, not only input to it.
+    fn is_effect(&self) -> bool {
+        match self {
+            Self::Send(_)
+            | Self::EndInput
+            | Self::Settled
+            | Self::Remember(_)
+            | Self::Log(_)
+            | Self::AwaitQuiet { .. }
+            | Self::End(_) => false,
+            Self::Restart
+            | Self::Delta(_)
+            | Self::Say(_)
+            | Self::Report { .. }
+            | Self::Retrying { .. }
+            | Self::Ask(_)
+            | Self::Withdrawn(_)
+            | Self::Attach(_)
+            | Self::Changed(_) => true,
+        }
+    }
+}
+
 /// Result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {

@@ -61,6 +61,8 @@ pub struct Question {
     ///
     /// [`ToolFacts`]: super::ToolFacts
     pub tool_call: Option<Value>,
+    /// Program's own request, for [`Context::request_permission`]; `None` for an open question.
+    pub facts: Option<Value>,
 }
 
 /// Choice that the program offers for the answer to its question.
@@ -300,6 +302,7 @@ mod tests {
             for_session,
             vendor_options: Vec::new(),
             tool_call: None,
+            facts: None,
         };
         let data = |word: &str| {
             Message::user(vec![Part::text("yes"), Part::data(&json!({ "decision": word }))])
@@ -369,6 +372,7 @@ mod tests {
             for_session: true,
             vendor_options: own,
             tool_call: None,
+            facts: None,
         };
         let data = |word: &str| Message::user(vec![Part::data(&json!({ "decision": word }))]);
         for answer in [

@@ -216,6 +216,7 @@ mod tests {
             for_session: true,
             vendor_options: Vec::new(),
             tool_call: None,
+            facts: None,
         }
     }
 

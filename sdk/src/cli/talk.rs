@@ -25,8 +25,8 @@ use super::{
 use super::{activity, reuse};
 use crate::artifact::now;
 use crate::{
-    Artifact, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, TaskState,
-    TaskStatus, TextStream,
+    Artifact, Child, Context, Exit, Failure, Level, Line, Message, Need, OpenQuestion, Permission,
+    TaskState, TaskStatus, TextStream,
 };
 
 /// Metadata member with the id of the program's session, by which a user continues it by hand.
@@ -181,7 +181,7 @@ impl<'a> Talk<'a> {
     /// Carries out actions up to an end.
     pub(super) fn perform(&mut self, actions: Vec<Action>) -> Result<Option<End>, Failure> {
         for action in actions {
-            self.has_acted |= is_noticed(&action);
+            self.has_acted |= action.is_effect();
             if !matches!(action, Action::Send(_) | Action::Retrying { .. } | Action::Log(_)) {
                 self.retrying = None;
             }
@@ -405,6 +405,11 @@ impl<'a> Talk<'a> {
             decided => decided,
         };
         if let Some(decision) = decision {
+            let denial = match (&decision, &question.facts) {
+                (Decision::Allow, Some(facts)) => self.ctx.permission_denial(facts)?,
+                _ => None,
+            };
+            let decision = denial.map_or(decision, Decision::Deny);
             if let Decision::Deny(why) = &decision {
                 self.send_status_text(format!("denied {}: {why}", question.tool))?;
             }
@@ -419,8 +424,19 @@ impl<'a> Talk<'a> {
         }
         let millis = self.ctx.setting("approval_timeout").and_then(|text| text.parse().ok());
         let within = millis.map(Duration::from_millis);
-        match self.ctx.pose(Need::Input, question.prompt(self.name), within) {
-            Ok(open) => {
+        let prompt = question.prompt(self.name);
+        let permission = match &question.facts {
+            Some(facts) => self.ctx.request_permission(facts, prompt, within),
+            None => self.ctx.pose(Need::Input, prompt, within).map(Permission::Pending),
+        };
+        match permission {
+            Ok(Permission::Allowed(_)) => {
+                Ok(DriverEvent::Decided(Box::new(question), Decision::Allow))
+            }
+            Ok(Permission::Denied(why)) => {
+                Ok(DriverEvent::Decided(Box::new(question), Decision::Deny(why)))
+            }
+            Ok(Permission::Pending(open)) => {
                 self.open.push((question, open));
                 Ok(DriverEvent::Nothing)
             }
@@ -557,28 +573,6 @@ fn decided(question: Question, answer: Result<Message, Failure>) -> Result<Drive
     Ok(DriverEvent::Decided(Box::new(question), decision))
 }
 
-/// True if an action reflects an effect of the program, not only input to it.
-fn is_noticed(action: &Action) -> bool {
-    match action {
-        Action::Send(_)
-        | Action::EndInput
-        | Action::Settled
-        | Action::Remember(_)
-        | Action::Log(_)
-        | Action::AwaitQuiet { .. }
-        | Action::End(_) => false,
-        Action::Restart
-        | Action::Delta(_)
-        | Action::Say(_)
-        | Action::Report { .. }
-        | Action::Retrying { .. }
-        | Action::Ask(_)
-        | Action::Withdrawn(_)
-        | Action::Attach(_)
-        | Action::Changed(_) => true,
-    }
-}
-
 /// Actions that the driver derives from an event; an error is the end of the run.
 pub(super) fn actions(driver: &mut impl Driver, event: DriverEvent) -> Result<Vec<Action>, End> {
     Ok(match event {
@@ -647,6 +641,7 @@ mod tests {
             let failed = || End::failed(FailureReason::Overloaded, rest);
             vec![match word {
                 "ask" => Action::Ask(Box::new(Question {
+                    facts: Some(json!({ "vendor": "fake", "request": rest })),
                     id: rest.into(),
                     kind: Kind::Run,
                     tool: rest.into(),
@@ -744,6 +739,30 @@ mod tests {
         let told = program.stdin();
         assert!(told.starts_with("rm Allow\nmv Deny("), "{told}");
         assert_eq!(host.withdrawn(), 0);
+    }
+
+    #[test]
+    fn rules_answer_before_client() {
+        let host = ScriptedHost::new();
+        host.allow_by_rule("ls");
+        host.deny_by_rule("npm", "use pnpm");
+        host.answer("yes");
+        let program = fake(&host, "ask ls\nask npm\nask rm\n").reads().reads().reads();
+        let program = program.stdout("done all\n");
+        assert_eq!(run_fake(&host).text(), "all");
+        assert_eq!(program.stdin(), "ls Allow\nnpm Deny(\"use pnpm\")\nrm Allow\n");
+        assert_eq!(host.asked().len(), 1, "nobody is asked what a rule answers");
+    }
+
+    #[test]
+    fn denying_rule_precedes_permissions() {
+        let host = ScriptedHost::new();
+        host.setting("permissions", "full");
+        host.deny_by_rule("npm", "use pnpm");
+        let program = fake(&host, "ask npm\nask rm\n").reads().reads().stdout("done both\n");
+        assert_eq!(run_fake(&host).text(), "both");
+        assert_eq!(program.stdin(), "npm Deny(\"use pnpm\")\nrm Allow\n");
+        assert_eq!(host.said(), ["denied npm: use pnpm"]);
     }
 
     #[test]

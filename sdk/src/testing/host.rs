@@ -8,13 +8,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::child::{Inbox, ScriptedCall, child};
+use super::exchange::ScriptedExchange;
 use super::mind::Mind;
 use super::process::{KeptPrograms, ScriptedProcess, Stop};
 use super::program::{Program, ProgramScript};
+use super::rules::ScriptedRules;
 use super::step::{self, ScriptedStep};
 use super::workspace::WorkspaceFiles;
 use crate::bindings::a2a::hub::wait::First;
-use crate::host::{ExchangeHandle, Host, MemoryChange, Pollable, PosedQuestion};
+use crate::host::{Host, MemoryChange, PermissionReply, Pollable, PosedQuestion};
 use crate::message::joined_text;
 use crate::{
     CallOptions, ChildTask, Command, Event, Failure, Level, Message, Need, Request, Response,
@@ -31,6 +33,7 @@ struct HostState {
     logs: Vec<(Level, String)>,
     asked: Vec<(Need, Message)>,
     answers: VecDeque<Result<Message, Failure>>,
+    rules: ScriptedRules,
     memory: BTreeMap<String, Vec<u8>>,
     memory_bytes: Option<usize>,
     mind: Mind,
@@ -60,14 +63,6 @@ struct HostState {
 
 /// Scripted HTTP response: status, headers, and chunks of the body.
 type Scripted = (u16, Vec<(String, String)>, VecDeque<Vec<u8>>);
-
-/// HTTP response that follows a script.
-pub(crate) struct ScriptedExchange {
-    host: ScriptedHost,
-    status: u16,
-    headers: Vec<(String, String)>,
-    pieces: RefCell<VecDeque<Vec<u8>>>,
-}
 
 /// Scripted question: the client answers at once, or only after the program has written its output.
 pub(crate) struct ScriptedQuestion {
@@ -109,6 +104,17 @@ impl ScriptedHost {
     /// Fails the next question, by a timeout or the task's cancellation.
     pub fn fail_answer(&self, failure: Failure) {
         self.0.borrow_mut().answers.push_back(Err(failure));
+    }
+
+    /// Makes a rule of the operator: it allows the requests of programs whose facts, as JSON, contain
+    /// this text.
+    pub fn allow_by_rule(&self, part: &str) {
+        self.0.borrow_mut().rules.allow(part);
+    }
+
+    /// Makes a rule of the operator that denies such requests, with this reason.
+    pub fn deny_by_rule(&self, part: &str, reason: &str) {
+        self.0.borrow_mut().rules.deny(part, reason);
     }
 
     /// Sets a setting, as the operator would. By default `permissions` is `ask`, and
@@ -333,6 +339,24 @@ impl Host for ScriptedHost {
         Ok(ScriptedQuestion { host: self.clone(), prompt: prompt.text(), answered: false })
     }
 
+    fn request_permission(
+        &self,
+        facts: &str,
+        prompt: &Message,
+        timeout: Option<Duration>,
+    ) -> Result<PermissionReply<ScriptedQuestion>, Failure> {
+        let answer = self.0.borrow().rules.answer(facts);
+        Ok(match answer {
+            Some(Ok(rule)) => PermissionReply::Allowed(rule),
+            Some(Err(reason)) => PermissionReply::Denied(reason),
+            None => PermissionReply::Pending(self.pose(Need::Input, prompt, timeout)?),
+        })
+    }
+
+    fn permission_denial(&self, facts: &str) -> Result<Option<String>, Failure> {
+        Ok(self.0.borrow().rules.answer(facts).and_then(Result::err))
+    }
+
     fn first_of(&self, _: &ScriptedQuestion, process: &ScriptedProcess) -> First {
         let is_answered = !self.0.borrow().answers.is_empty();
         if self.is_cancelled() {
@@ -402,7 +426,7 @@ impl Host for ScriptedHost {
         state.requests.push(request.clone());
         let response = state.responses.pop_front().ok_or_else(|| unscripted(&request.url))?;
         let (status, headers, pieces) = response;
-        Ok(ScriptedExchange { host: self.clone(), status, headers, pieces: RefCell::new(pieces) })
+        Ok(ScriptedExchange { stop: self.stop(), status, headers, pieces: RefCell::new(pieces) })
     }
 
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
@@ -558,21 +582,6 @@ impl Host for ScriptedHost {
     }
 }
 
-impl ExchangeHandle for ScriptedExchange {
-    fn status(&self) -> u16 {
-        self.status
-    }
-
-    fn headers(&self) -> Vec<(String, String)> {
-        self.headers.clone()
-    }
-
-    fn next(&self, _: Option<Duration>) -> Result<Option<Vec<u8>>, Failure> {
-        self.host.unless_cancelled()?;
-        Ok(self.pieces.borrow_mut().pop_front())
-    }
-}
-
 impl PosedQuestion for ScriptedQuestion {
     fn answer(mut self) -> Result<Message, Failure> {
         self.host.unless_cancelled()?;
@@ -585,12 +594,5 @@ impl PosedQuestion for ScriptedQuestion {
 impl Drop for ScriptedQuestion {
     fn drop(&mut self) {
         self.host.0.borrow_mut().withdrawn += usize::from(!self.answered);
-    }
-}
-
-impl ScriptedExchange {
-    /// True unless the task is cancelled: the next chunk, or the end, is available at once.
-    fn is_ready(&self) -> bool {
-        !self.host.is_cancelled()
     }
 }

@@ -1,11 +1,13 @@
 //! Test support: runs an agent natively, against a hub that follows a script and records all calls.
 
 mod child;
+mod exchange;
 mod host;
 mod mind;
 mod process;
 mod program;
 mod recording;
+mod rules;
 mod shapes;
 mod step;
 mod workspace;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const RECORD: &str = "docs/decisions/0015-a-port-to-macos.md";
 
 /// Interfaces that only Linux has: files, system calls, and crates that wrap them.
-const INTERFACES: &str = r"target_os|target_env|os::linux|/proc\b|/sys/|/dev/shm|landlock::|seccompiler::|netlink|PeerPidfd|peer_cred|pidfd_|memfd_|cgroup|openat2|unshare|rustix::mount|prctl|child_subreaper|parent_process_death_signal|no_new_privs|setpriority_process|RenameFlags|libc::SYS_|inotify|epoll|malloc_trim";
+const INTERFACES: &str = r"target_os|target_env|os::linux|/proc\b|/sys/|/dev/shm|landlock::|seccompiler::|netlink|PeerPidfd|peer_cred|pidfd_|memfd_|cgroup|openat2|unshare(_\w+)?\(|rustix::mount|prctl|child_subreaper|parent_process_death_signal|no_new_privs|setpriority_process|RenameFlags|libc::SYS_|inotify|epoll|malloc_trim";
 
 /// Area of the record, and the modules that belong to it.
 const MODULES: &[(&str, &[&str])] = &[

@@ -14,7 +14,7 @@ pub(super) const USUAL: [&str; 11] =
 /// Jobs, with their commands.
 pub(super) const JOBS: [(&str, &[&str]); 8] = [
     ("Ask", &["send", "run", "best", "decide"]),
-    ("Answer", &["inbox", "allow", "deny", "later"]),
+    ("Answer", &["inbox", "allow", "deny", "later", "permissions"]),
     ("Watch", &["tasks", "task", "conversations", "status", "logs"]),
     ("Changes", &["diff", "apply", "discard", "worktrees"]),
     ("Agents", &["agents", "agent", "flow", "plugin"]),

@@ -15,6 +15,7 @@ use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
     id::{MessageId, QuestionId, TaskId},
     message::{Message, Metadata, Role},
+    permission::{ANSWERED_BY_RULE, PermissionRequest, RuleAnswer},
     question::{QUESTION, Question, QuestionKind},
     scheduled::{SCHEDULE, TRIGGER},
     task::{Task, TaskState, TaskStatus},
@@ -164,6 +165,7 @@ pub fn of_agent(mut metadata: Metadata) -> Option<Metadata> {
         HANDOFF,
         HANDOFF_FROM,
         BLACKBOARD_CHANGE,
+        ANSWERED_BY_RULE,
     ];
     for known in of_hub.iter().chain(&trace_context::MEMBERS) {
         metadata.remove(*known);
@@ -198,6 +200,12 @@ pub fn received(task: &Task, message: &MessageId, now: String) -> TaskEvent {
 pub fn blackboard_change(task: &Task, change: serde_json::Value, now: String) -> TaskEvent {
     let facts = Metadata::from_iter([(BLACKBOARD_CHANGE.to_owned(), change)]);
     status(task, TaskState::Working, None, Some(facts), now)
+}
+
+/// Status event: a rule has answered a request for permission of the agent's program.
+pub fn answered_by_rule(task: &Task, answer: &RuleAnswer, text: &str, now: String) -> TaskEvent {
+    let facts = Metadata::from_iter([answer.member()]);
+    status(task, TaskState::Working, Some(Message::text(Role::Agent, text)), Some(facts), now)
 }
 
 /// Status event: the task was cancelled; `facts` if another agent goes on.
@@ -280,16 +288,16 @@ pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> Tas
     status(task, TaskState::Failed, Some(Message::text(Role::Agent, why)), Some(facts), now)
 }
 
-/// Status event: the agent asks its client the question with this id, and the task waits in
-/// `state`.
+/// Status event: the agent asks its client the question with this id, about the request of its
+/// program if it named one, and the task waits in `state`.
 pub fn agent_question(
     task: &Task,
     state: TaskState,
-    id: QuestionId,
+    (id, request): (QuestionId, Option<PermissionRequest>),
     prompt: Message,
     now: String,
 ) -> TaskEvent {
-    let question = Question { id, ..Question::fresh(question::kind(state, &prompt)) };
+    let question = Question { id, request, ..Question::fresh(question::kind(state, &prompt)) };
     let fact = Metadata::from_iter([question.member()]);
     status(task, state, Some(prompt), Some(fact), now)
 }

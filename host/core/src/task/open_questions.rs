@@ -99,6 +99,7 @@ mod tests {
             context_id: ContextId::new("c"),
             request: String::new(),
             text: String::new(),
+            permission: None,
             tool: None,
             choices: Vec::new(),
             directory: None,

@@ -153,7 +153,7 @@ mod tests {
                     vec![metadata::agent_question(
                         &task,
                         TaskState::InputRequired,
-                        QuestionId::fresh(),
+                        (QuestionId::fresh(), None),
                         agent("?"),
                         now(),
                     )]

@@ -28,7 +28,7 @@ use super::{
         running_task::RunningTask,
     },
     command::{ActorCommand, Begin, PendingInputs, RunInput},
-    guest_port::{GuestRequest, event, last},
+    guest_port::{AnsweredRequest, GuestRequest, event, last},
     ports::OtherTasks,
     recovery::pending_questions::Answers,
     run_queue::{Asking, ContextLock, RunPermit, RunQueue},
@@ -137,6 +137,8 @@ pub(super) struct SignalPayload {
     pub(super) facts: Option<Metadata>,
     /// Reports whether the message was accepted.
     pub(super) reply_tx: Option<oneshot::Sender<Result<(), A2aError>>>,
+    /// Notified once the events are stored.
+    stored_tx: Option<oneshot::Sender<()>>,
     /// Notified once the agent is evicted.
     evicted_tx: Option<oneshot::Sender<()>>,
 }
@@ -362,6 +364,12 @@ impl TaskActor {
                 self.lifecycle = before;
                 self.recorder.take_back().await.map(drop)
             }
+            (Ok(()), _) if let Some(stored_tx) = payload.stored_tx.take() => {
+                self.recorder.flush(None).await?;
+                // The guest may have ended.
+                let _ = stored_tx.send(());
+                Ok(())
+            }
             (done, _) => done,
         }
     }
@@ -439,6 +447,15 @@ impl TaskActor {
                 let events = emitted.into_iter().map(|it| event(task, it)).collect();
                 let agent_asks = self.agent_question_is_open();
                 payload.events = metadata::with_repeated_question(task, events, agent_asks, now);
+                Signal::AgentEvent { working: metadata::is_at_work(&payload.events) }
+            }
+            ActorEvent::Request(GuestRequest::Ruled(answered, stored_tx)) => {
+                let (task, now) = (self.recorder.task(), clock::now());
+                let AnsweredRequest { answer, text, .. } = *answered;
+                let events = vec![metadata::answered_by_rule(task, &answer, &text, now.clone())];
+                let agent_asks = self.agent_question_is_open();
+                payload.events = metadata::with_repeated_question(task, events, agent_asks, now);
+                payload.stored_tx = Some(stored_tx);
                 Signal::AgentEvent { working: metadata::is_at_work(&payload.events) }
             }
             // The entry was stored before.

@@ -29,7 +29,8 @@ use super::{
         question_relay::QuestionRelay,
         recorded_calls::RecordedCalls,
     },
-    guest_port::GuestRequest,
+    guest_port::{AnswerRequests, GuestRequest},
+    permissions::TaskRules,
     ports::{Handoff, OtherTasks, ProgramCalls, RunKind},
 };
 use a2a_hub_agents::Agent;
@@ -455,6 +456,15 @@ impl Tasks {
 
 #[async_trait::async_trait]
 impl OtherTasks for Tasks {
+    fn rules(
+        &self,
+        agent: &Arc<Agent>,
+        task: &Task,
+        by: Option<Principal>,
+    ) -> Arc<dyn AnswerRequests> {
+        Arc::new(TaskRules::new(self.clone(), task, agent, by))
+    }
+
     fn worktrees(&self) -> Option<&Worktrees> {
         Self::worktrees(self).ok()
     }

@@ -10,6 +10,7 @@ use a2a_hub_protocol::{
     event::{ArtifactUpdate, TaskEvent},
     id::QuestionId,
     message::Message,
+    permission::{PermissionRequest, RuleAnswer},
     question::Question as AgentQuestion,
     task::{Task, TaskState},
 };
@@ -17,9 +18,10 @@ use a2a_hub_runtime::{
     Ended, Failure,
     port::{
         journal::{JournalAnswer, JournalPort},
-        tasks::{ClientAnswer, Emitted, Need, TaskPort, WaitsFor},
+        tasks::{ClientAnswer, Emitted, Need, RuleReply, TaskPort, WaitsFor},
     },
 };
+use a2a_hub_store::StorageError;
 use parking_lot::Mutex;
 use std::{
     sync::{
@@ -42,6 +44,8 @@ pub(super) enum GuestRequest {
     Emit(Vec<Emitted>),
     /// Ask the client a question.
     Ask(Box<GuestQuestion>),
+    /// Report a request that a rule has answered; the sender is notified once that is stored.
+    Ruled(Box<AnsweredRequest>, oneshot::Sender<()>),
     /// Wait for the next message; without a reader, wait no longer.
     Read(Option<MessageReader>),
     /// Release the run permit: the guest only waits for others.
@@ -62,10 +66,31 @@ pub(super) struct GuestQuestion {
     /// Time limit of the answer.
     pub(super) timeout: Option<Duration>,
     pub(super) answer: oneshot::Sender<Result<ClientAnswer, Failure>>,
+    /// Request of the agent's program that the question is about, if it named one.
+    pub(super) request: Option<PermissionRequest>,
     /// The original question, if a child asks it.
     pub(super) of_child: Option<AgentQuestion>,
     /// True if the agent does nothing until it has the answer.
     pub(super) waits: bool,
+}
+
+/// Rules that answer the requests of one run for permission.
+#[async_trait::async_trait]
+pub(super) trait AnswerRequests: Send + Sync {
+    /// Answer to a request; none if no rule answers it. With `only_denials`, rules that allow are
+    /// left out.
+    async fn answer(
+        &self,
+        request: &PermissionRequest,
+        only_denials: bool,
+    ) -> Result<Option<AnsweredRequest>, StorageError>;
+}
+
+/// Answer of the rules: for the agent, for the task's log, and a text for people.
+pub(super) struct AnsweredRequest {
+    pub(super) reply: RuleReply,
+    pub(super) answer: RuleAnswer,
+    pub(super) text: String,
 }
 
 /// Port of a run: queues its requests for the actor of its task.
@@ -78,6 +103,8 @@ pub(super) struct ActorPort {
     /// Lists of the task with everything that was queued; none for what the hub itself emits, which
     /// is little.
     pub(super) lists: Option<Mutex<TaskLists>>,
+    /// Rules that answer requests for permission; none for what the hub itself emits.
+    pub(super) rules: Option<Arc<dyn AnswerRequests>>,
 }
 
 /// Event for the task's log, from a guest's output.
@@ -127,12 +154,21 @@ impl ActorPort {
         need: Need,
         prompt: Message,
         timeout: Option<Duration>,
-        waits: bool,
+        (request, waits): (Option<PermissionRequest>, bool),
     ) -> Result<ClientAnswer, Failure> {
         let (answer, answered) = oneshot::channel();
         let (id, opened_at, of_child) = (QuestionId::fresh(), clock::now(), None);
-        let question =
-            GuestQuestion { id, opened_at, need, prompt, timeout, answer, of_child, waits };
+        let question = GuestQuestion {
+            id,
+            opened_at,
+            need,
+            prompt,
+            timeout,
+            answer,
+            request,
+            of_child,
+            waits,
+        };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await
@@ -168,7 +204,7 @@ impl TaskPort for ActorPort {
         prompt: Message,
         timeout: Option<Duration>,
     ) -> Result<ClientAnswer, Failure> {
-        self.question(need, prompt, timeout, true).await
+        self.question(need, prompt, timeout, (None, true)).await
     }
 
     async fn pose(
@@ -177,7 +213,38 @@ impl TaskPort for ActorPort {
         prompt: Message,
         timeout: Option<Duration>,
     ) -> Result<ClientAnswer, Failure> {
-        self.question(need, prompt, timeout, false).await
+        self.question(need, prompt, timeout, (None, false)).await
+    }
+
+    async fn pose_request(
+        &self,
+        request: PermissionRequest,
+        prompt: Message,
+        timeout: Option<Duration>,
+    ) -> Result<ClientAnswer, Failure> {
+        self.question(Need::Input, prompt, timeout, (Some(request), false)).await
+    }
+
+    async fn apply_rules(
+        &self,
+        request: &PermissionRequest,
+        only_denials: bool,
+    ) -> Result<Option<RuleReply>, Failure> {
+        let Some(rules) = &self.rules else { return Ok(None) };
+        let answered = match rules.answer(request, only_denials).await {
+            Ok(answered) => answered,
+            // Nothing is allowed by rules that cannot be read: the client is asked.
+            Err(why) => {
+                tracing::warn!(%why, "cannot read the standing permissions, asking the client");
+                return Ok(None);
+            }
+        };
+        let Some(answered) = answered else { return Ok(None) };
+        let (reply, (stored_tx, stored)) = (answered.reply.clone(), oneshot::channel());
+        let sent = self.queue.send(GuestRequest::Ruled(Box::new(answered), stored_tx)).await;
+        sent.map_err(|_| Failure::Cancelled)?;
+        stored.await.map_err(|_| Failure::Cancelled)?;
+        Ok(Some(reply))
     }
 
     async fn next_message(&self, max_wait: Option<Duration>) -> Result<ClientAnswer, Failure> {

@@ -7,6 +7,7 @@ mod detach_on_drop;
 mod guest_port;
 mod handoff;
 mod new_task;
+mod permissions;
 mod ports;
 mod query;
 mod recovery;
@@ -21,6 +22,7 @@ mod worktree_retention;
 pub use a2a_hub_store::feed::{EndsAt, Subscription};
 pub use delegation::directory::Directory;
 pub use new_task::{NewTask, ResponseMode, SubmitError, TaskRefused};
+pub(crate) use permissions::PermissionOperations;
 pub(crate) use query::questions::Questions;
 pub use recovery::recover_tasks::Recovered;
 
@@ -64,6 +66,7 @@ use actor::{
 use command::{ActorCommand, Begin, Input, PendingInputs, RunInput};
 use new_task::{Settled, Settling};
 use parking_lot::MutexGuard;
+use permissions::RuleBook;
 use ports::OtherTasks as _;
 use recovery::phase::HubPhase;
 use registry::{ActorHandle, RunningTasks};
@@ -117,6 +120,7 @@ impl Tasks {
             (RunQueue::default(), EvictionQueue::default(), Arc::default());
         let (trees, spans, prices) = Default::default();
         Self(Arc::new(TasksParts {
+            permissions: Arc::new(RuleBook::new(Arc::clone(&storage))),
             storage,
             readiness,
             events,

@@ -1,6 +1,6 @@
 //! Interfaces to other tasks, for a task's actor and its agent's programs.
 
-use super::guest_port::GuestRequest;
+use super::guest_port::{AnswerRequests, GuestRequest};
 use crate::conversations::handoff;
 use a2a_hub_agents::Agent;
 use a2a_hub_core::{access_control::Principal, task::tree_budget::Usage};
@@ -66,6 +66,14 @@ pub(super) trait OtherTasks: Send + Sync {
         queue: mpsc::Sender<GuestRequest>,
         run: RunKind,
     ) -> Arc<dyn DelegatePort>;
+
+    /// Rules for the requests of the agent that works on `task`; `by` sent the message.
+    fn rules(
+        &self,
+        agent: &Arc<Agent>,
+        task: &Task,
+        by: Option<Principal>,
+    ) -> Arc<dyn AnswerRequests>;
 
     /// The worktrees of the tasks; none in a hub without them.
     fn worktrees(&self) -> Option<&Worktrees>;

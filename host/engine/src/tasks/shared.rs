@@ -1,8 +1,8 @@
 //! State that all tasks of a hub share. Each task clones it, so it is behind one pointer.
 
 use super::{
-    actor::eviction::EvictionQueue, delegation::directory::Directory, recovery::phase::HubPhase,
-    registry::RunningTasks, run_queue::RunQueue,
+    actor::eviction::EvictionQueue, delegation::directory::Directory, permissions::RuleBook,
+    recovery::phase::HubPhase, registry::RunningTasks, run_queue::RunQueue,
 };
 use crate::observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_core::task::{prices::Prices, tree_budget::Trees};
@@ -20,6 +20,8 @@ use tokio_util::task::TaskTracker;
 #[derive(Clone)]
 pub struct TasksParts {
     pub(super) storage: Arc<dyn TaskStore>,
+    /// Rules that answer requests for permission.
+    pub(super) permissions: Arc<RuleBook>,
     pub(super) readiness: Readiness,
     pub(super) events: Events,
     /// Receives the spans of finished tasks.

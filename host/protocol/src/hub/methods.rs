@@ -6,8 +6,8 @@ use crate::topics::{
 };
 use crate::{
     hub::{
-        event::HubEvent, grant_params, handoff_params, method::PLAIN, params, questions, schemas,
-        topic_params, trigger_params, worktree_params,
+        event::HubEvent, grant_params, handoff_params, method::PLAIN, params, permissions,
+        questions, schemas, topic_params, trigger_params, worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
@@ -169,6 +169,10 @@ pub static METHODS: &[HubMethod] = &[
     questions::ANSWER,
     questions::LATER,
     questions::HISTORY,
+    permissions::LIST,
+    permissions::ADD,
+    permissions::REMOVE,
+    permissions::TEST,
     HubMethod {
         name: "hub/triggers/list",
         summary: "List the triggers with their latest run, and those that their limit stopped",

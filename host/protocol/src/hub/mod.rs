@@ -9,6 +9,8 @@ mod method;
 pub mod methods;
 pub mod openrpc;
 mod params;
+mod permission_params;
+mod permissions;
 mod question_params;
 mod questions;
 pub mod registry;

@@ -5,7 +5,7 @@ use crate::{
     model::{
         error::A2aError,
         id::{AgentId, MAX_ID, QuestionId},
-        operation::{Operation, QuestionQuery, QuestionRequest},
+        operation::{AlwaysAnswer, Operation, QuestionQuery, QuestionRequest},
         question::QuestionKind,
     },
     v03::params::read,
@@ -55,6 +55,20 @@ pub(crate) struct AnswerParams {
     /// The answer to each of them: `allow` or `deny` for a permission. Another text denies it, and
     /// is the reason; for other questions the text is the answer.
     answer: String,
+    /// Makes a rule of each permission that is allowed: the same request of the same agent in the
+    /// same repository is allowed without a question from then on.
+    always: Option<AlwaysParams>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AlwaysParams {
+    /// True to accept that the program may run code from the repository, which the agent may
+    /// change, outside of the hub's sandbox.
+    #[serde(default)]
+    trusts_workspace: bool,
+    /// Time until the rules expire, in milliseconds: 30 days by default, 0 for never.
+    for_ms: Option<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -98,7 +112,7 @@ pub(crate) fn history(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads the parameters of `hub/questions/answer`.
 pub(crate) fn answer(params: Value) -> Result<Operation, A2aError> {
-    let AnswerParams { ids, answer } = read(params)?;
+    let AnswerParams { ids, answer, always } = read(params)?;
     if ids.is_empty() || ids.len() > MAX_ANSWERED {
         let why = format!("must name between 1 and {MAX_ANSWERED} questions");
         return Err(A2aError::invalid("ids", why));
@@ -108,12 +122,17 @@ pub(crate) fn answer(params: Value) -> Result<Operation, A2aError> {
             format!("must be a text of at most {MAX_ANSWER} bytes, such as `allow` or `deny`");
         return Err(A2aError::invalid("answer", why));
     }
+    if always.is_some() && answer.trim() != "allow" {
+        return Err(A2aError::invalid("always", "goes with the answer `allow` only"));
+    }
+    let always = always
+        .map(|AlwaysParams { trusts_workspace, for_ms }| AlwaysAnswer { trusts_workspace, for_ms });
     let numbered = ids.iter().enumerate();
     let ids = numbered.map(|(at, id)| question_id(&format!("ids[{at}]"), id));
     let mut ids = ids.collect::<Result<Vec<_>, _>>()?;
     let mut known = std::collections::HashSet::new();
     ids.retain(|id| known.insert(id.clone()));
-    Ok(Operation::Question(QuestionRequest::Answer { ids, answer }))
+    Ok(Operation::Question(QuestionRequest::Answer { ids, answer, always }))
 }
 
 /// Reads the parameters of `hub/questions/later`.
@@ -135,8 +154,13 @@ mod tests {
     fn answer_names_each_question_once() {
         let read = answer(json!({ "ids": ["a", "b", "a"], "answer": "allow" })).unwrap();
         let ids = ["a", "b"].map(QuestionId::new).to_vec();
-        let answer_of = |ids| QuestionRequest::Answer { ids, answer: "allow".to_owned() };
-        assert_eq!(read, Operation::Question(answer_of(ids)));
+        let always = Some(AlwaysAnswer { trusts_workspace: true, for_ms: Some(5) });
+        let answer_of =
+            |ids, always| QuestionRequest::Answer { ids, answer: "allow".to_owned(), always };
+        assert_eq!(read, Operation::Question(answer_of(ids, None)));
+        let terms = json!({ "trustsWorkspace": true, "forMs": 5 });
+        let read = answer(json!({ "ids": ["a"], "answer": "allow", "always": terms })).unwrap();
+        assert_eq!(read, Operation::Question(answer_of(vec![QuestionId::new("a")], always)));
         for wrong in [
             json!({ "ids": [], "answer": "allow" }),
             json!({ "ids": [""], "answer": "allow" }),
@@ -144,6 +168,7 @@ mod tests {
             json!({ "ids": vec!["a"; MAX_ANSWERED + 1], "answer": "allow" }),
             json!({ "ids": "a", "answer": "allow" }),
             json!({ "ids": ["a"] }),
+            json!({ "ids": ["a"], "answer": "deny", "always": {} }),
         ] {
             assert!(answer(wrong.clone()).is_err(), "{wrong}");
         }

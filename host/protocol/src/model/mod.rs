@@ -12,6 +12,7 @@ pub mod message;
 pub mod method;
 pub mod operation;
 pub mod parent;
+pub mod permission;
 pub mod push;
 pub mod question;
 pub mod scheduled;

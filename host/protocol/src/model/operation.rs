@@ -10,6 +10,7 @@ mod handoff;
 mod health;
 mod name;
 mod page;
+mod permissions;
 mod placing;
 mod plugins;
 mod questions;
@@ -36,13 +37,17 @@ pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use handoff::HandOver;
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use page::{Page, TaskCursor};
+pub use permissions::{
+    ListedRule, NewRule, RemovedRules, RuleList, RuleReport, RuleRequest, RuleTest, TestedAction,
+    TestedRequest,
+};
 pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,
     PluginsRefreshed,
 };
 pub use questions::{
-    OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory, QuestionQuery,
-    QuestionRequest, QuestionResult,
+    AlwaysAnswer, OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory,
+    QuestionQuery, QuestionRequest, QuestionResult,
 };
 pub use requirements::{AgentGroup, AgentRequirements};
 pub use schedules::{ScheduleInfo, ScheduleRun};
@@ -168,6 +173,8 @@ pub enum Operation {
     Worktree(WorktreeRequest),
     /// Lists, answers or postpones the questions of all tasks, or lists earlier ones.
     Question(QuestionRequest),
+    /// Lists, makes, removes or tests standing permissions.
+    Permission(RuleRequest),
     /// Answers without further checks.
     Ping,
     /// Returns the status of the hub.
@@ -398,6 +405,8 @@ pub enum Answer {
     Worktree(WorktreeAnswer),
     /// Open questions, earlier ones, or the result of an answer.
     Question(QuestionAnswer),
+    /// Standing permissions.
+    Permission(RuleReport),
     /// Answer to a ping.
     Pong(Pong),
     /// Status of the hub.

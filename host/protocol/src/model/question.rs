@@ -5,6 +5,7 @@ use crate::model::{
     error::A2aError,
     id::{AgentId, MAX_ID, QuestionId, TaskId},
     message::{Content, Message, Metadata},
+    permission::PermissionRequest,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,6 +38,9 @@ pub struct Question {
     /// Agents that relay the question, ending with the agent that asks: `["reviewer", "codex"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<AgentId>,
+    /// Request of the agent's program, of a question for permission that the agent posed with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<PermissionRequest>,
 }
 
 /// Kind of answer that a question requires.
@@ -70,8 +74,8 @@ impl QuestionKind {
 impl Question {
     /// Creates a question with a fresh id.
     pub fn fresh(kind: QuestionKind) -> Self {
-        let (id, replaces, task, agent, path) = (QuestionId::fresh(), None, None, None, Vec::new());
-        Self { id, kind, replaces, task, agent, path }
+        let (replaces, task, agent, request) = Default::default();
+        Self { id: QuestionId::fresh(), kind, replaces, task, agent, path: Vec::new(), request }
     }
 
     /// Reads the question from a task's metadata.

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     message::{Message, Metadata},
+    permission::PermissionRequest,
     task::{Artifact, TaskState},
 };
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,15 @@ pub enum Emitted {
     },
 }
 
+/// Answer of the operator's rules to a request for permission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleReply {
+    /// Allowed, this time, by the rule with this id.
+    Allowed(String),
+    /// Denied, with the reason for the program.
+    Denied(String),
+}
+
 /// Port of one task.
 #[async_trait::async_trait]
 pub trait TaskPort: Send + Sync {
@@ -91,6 +101,28 @@ pub trait TaskPort: Send + Sync {
         timeout: Option<Duration>,
     ) -> Result<ClientAnswer, Failure> {
         self.ask(need, prompt, timeout).await
+    }
+
+    /// Applies the operator's standing permissions to a request of the agent's program. Returns
+    /// once the answer is in the task's log; none if no rule answers it. With `only_denials`, rules
+    /// that allow are left out.
+    async fn apply_rules(
+        &self,
+        _request: &PermissionRequest,
+        _only_denials: bool,
+    ) -> Result<Option<RuleReply>, Failure> {
+        Ok(None)
+    }
+
+    /// Asks the client for permission, like [`pose`](Self::pose), for a request of the agent's
+    /// program.
+    async fn pose_request(
+        &self,
+        _request: PermissionRequest,
+        prompt: Message,
+        timeout: Option<Duration>,
+    ) -> Result<ClientAnswer, Failure> {
+        self.pose(Need::Input, prompt, timeout).await
     }
 
     /// Waits for the oldest message that the client sent to the task at work and that the agent has

@@ -9,6 +9,7 @@ mod http;
 mod journal;
 mod log;
 mod memory;
+mod permission;
 mod process;
 mod settings;
 mod steps;

@@ -19,12 +19,15 @@ use crate::store::{
     usage::{json_bytes, pace, wait},
 };
 use a2a_hub_core::task::replay::CallIdentity;
-use a2a_hub_protocol::message::{Content, Message, Metadata, Part};
+use a2a_hub_protocol::{
+    message::{Content, Message, Metadata, Part},
+    permission::PermissionRequest,
+};
 use a2a_hub_runtime::{
     Failure,
     port::{
         journal::JournalAnswer,
-        tasks::{ClientAnswer, Emitted, Need, WaitsFor},
+        tasks::{ClientAnswer, Emitted, Need, RuleReply, WaitsFor},
     },
 };
 use futures::FutureExt as _;
@@ -37,7 +40,7 @@ use wasmtime::component::Resource;
 /// Maximum size in bytes of a final message or a question: the client's answer contains it whole,
 /// and so does every later read of the task. A longer text belongs in an artifact, which is emitted
 /// in chunks.
-const MAX_MESSAGE: usize = 1 << 20;
+pub(super) const MAX_MESSAGE: usize = 1 << 20;
 
 /// Cost of an event in addition to its contents, in bytes: its entry in the log, and its time.
 const FRAME: u64 = 64;
@@ -117,7 +120,7 @@ impl GuestState {
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
-        works_on: bool,
+        form: QuestionForm,
     ) -> Result<impl Future<Output = Result<ClientAnswer, Failure>> + Send + use<>, Failure> {
         let Some(port) = self.ports.tasks.clone() else {
             return Err(Failure::Unsupported("ask: there is no task in this call".to_owned()));
@@ -142,9 +145,10 @@ impl GuestState {
         self.until_its_pace(QUESTION_PACE, weight).await?;
         let timeout = timeout_ms.map(Duration::from_millis);
         Ok(async move {
-            match works_on {
-                true => port.pose(need, prompt, timeout).await,
-                false => port.ask(need, prompt, timeout).await,
+            match form {
+                QuestionForm::Blocking => port.ask(need, prompt, timeout).await,
+                QuestionForm::Posed => port.pose(need, prompt, timeout).await,
+                QuestionForm::Request(request) => port.pose_request(request, prompt, timeout).await,
             }
         })
     }
@@ -156,25 +160,26 @@ impl GuestState {
         timeout_ms: Option<u64>,
     ) -> Result<ClientAnswer, Failure> {
         let cancel = self.cancel.clone();
-        let asking = self.asking(need, prompt, timeout_ms, false).await?;
+        let asking = self.asking(need, prompt, timeout_ms, QuestionForm::Blocking).await?;
         tokio::select! {
             answer = asking => answer,
             () = cancel.cancelled() => Err(Failure::Cancelled),
         }
     }
 
-    async fn pose_question(
+    pub(super) async fn pose_question(
         &mut self,
         need: tasks::Need,
         prompt: types::Message,
         timeout_ms: Option<u64>,
+        form: QuestionForm,
     ) -> Result<Resource<PendingQuestion>, Failure> {
         self.require_outside_step("ask the client")?;
         if self.open_questions >= MAX_QUESTIONS {
             let why = "ask: too many questions are open; wait for the answer to one, or drop one";
             return Err(Failure::Exhausted(why.to_owned()));
         }
-        let asking = self.asking(need, prompt, timeout_ms, true).await?;
+        let asking = self.asking(need, prompt, timeout_ms, form).await?;
         let mut question = PendingQuestion::default();
         if self.is_replayed() {
             // An earlier run may have received the answer.
@@ -203,6 +208,16 @@ impl GuestState {
             let _ = port.emit(rest).await;
         }
     }
+}
+
+/// Form in which a question reaches the client.
+pub(super) enum QuestionForm {
+    /// The agent does nothing until it has the answer.
+    Blocking,
+    /// The agent works on.
+    Posed,
+    /// The agent works on, and its program requests permission for this.
+    Request(PermissionRequest),
 }
 
 /// Refuses a message that is too long for `end` or `ask`.
@@ -259,7 +274,7 @@ pub(super) fn values_of_parts(parts: &[Part], metadata: Option<&Metadata>) -> u6
 }
 
 /// Recursion is bounded, because the depth of a guest's JSON is limited.
-fn values_of_json(value: &Value) -> u64 {
+pub(super) fn values_of_json(value: &Value) -> u64 {
     VALUE
         + match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
@@ -275,7 +290,8 @@ impl HostQuestion for GuestState {
         prompt: types::Message,
         timeout_ms: Option<u64>,
     ) -> wasmtime::Result<Result<Resource<PendingQuestion>, types::Failure>> {
-        Ok(self.pose_question(need, prompt, timeout_ms).await.map_err(failure_to_guest))
+        let question = self.pose_question(need, prompt, timeout_ms, QuestionForm::Posed).await;
+        Ok(question.map_err(failure_to_guest))
     }
 
     async fn answer(
@@ -345,6 +361,31 @@ impl Host for GuestState {
             }
         };
         Ok(answer.map(|answer| self.answer_to_guest(answer)).map_err(failure_to_guest))
+    }
+
+    async fn request_permission(
+        &mut self,
+        facts: types::Json,
+        prompt: types::Message,
+        timeout_ms: Option<u64>,
+    ) -> wasmtime::Result<Result<tasks::Permission, types::Failure>> {
+        let permission = self.decide_permission(&facts, prompt, timeout_ms).await;
+        Ok(permission.map_err(failure_to_guest))
+    }
+
+    async fn permission_denial(
+        &mut self,
+        facts: types::Json,
+    ) -> wasmtime::Result<Result<Option<String>, types::Failure>> {
+        let reason = match self.read_request(&facts).await {
+            Ok(request) => self.apply_rules(&request, true).await,
+            Err(why) => Err(why),
+        };
+        let reason = reason.map(|reply| match reply {
+            Some(RuleReply::Denied(reason)) => Some(reason),
+            Some(RuleReply::Allowed(_)) | None => None,
+        });
+        Ok(reason.map_err(failure_to_guest))
     }
 
     async fn next_message(

@@ -27,7 +27,7 @@ const MAX_CHANGES: usize = 50;
 
 /// A permission request.
 #[derive(Debug)]
-pub(super) struct PermissionRequest {
+pub(super) struct AcpPermission {
     pub(super) call: PermissionCall,
     /// The `tool_call` that precedes the request, if the client does not know the call.
     pub(super) announced: Option<Value>,
@@ -36,7 +36,7 @@ pub(super) struct PermissionRequest {
 }
 
 /// Request for the permission that a task waits for. The client knows its call from then on.
-pub(super) fn request(session: &str, task: &Task, calls: &mut TurnActivity) -> PermissionRequest {
+pub(super) fn request(session: &str, task: &Task, calls: &mut TurnActivity) -> AcpPermission {
     let null = Value::Null;
     let data = question_view::data(task).unwrap_or(&null);
     let (named, input, prompt) = (&data["toolCall"], &data["input"], question_view::prompt(task));
@@ -83,7 +83,7 @@ pub(super) fn request(session: &str, task: &Task, calls: &mut TurnActivity) -> P
     let options: Vec<_> =
         question_view::choices(task).iter().map(|choice| option(choice)).collect();
     let params = json!({ "sessionId": session, "toolCall": about, "options": options });
-    PermissionRequest { call, announced, params }
+    AcpPermission { call, announced, params }
 }
 
 /// Tool call of the question. That of a descendant's task has an id that only the question uses:
@@ -202,7 +202,7 @@ mod tests {
         calls.updates(Some(&TaskId::new("t")), facts.as_object());
     }
 
-    fn checked(request: &PermissionRequest) {
+    fn checked(request: &AcpPermission) {
         let schema = AcpSchema::default();
         schema.check(&json!({ "jsonrpc": "2.0", "method": METHOD, "params": request.params }));
         if let Some(update) = &request.announced {

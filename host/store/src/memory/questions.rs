@@ -1,7 +1,7 @@
-//! Questions that tasks questions, read from the logs in memory.
+//! Questions that tasks asked, read from the logs in memory.
 
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::event::TaskEvent;
+use a2a_hub_protocol::{event::TaskEvent, question::QuestionKind};
 use std::sync::Arc;
 
 use crate::{
@@ -61,6 +61,7 @@ fn questions(log: Log<'_>) -> Vec<ClosedQuestion> {
                         by: None,
                         closed_at: at,
                         outcome: String::new(),
+                        rule: None,
                     }),
                 }
             }
@@ -68,6 +69,20 @@ fn questions(log: Log<'_>) -> Vec<ClosedQuestion> {
                 let by = askers.iter().find(|(asker, _)| *asker == seq);
                 question.by = by.map(|(_, by)| by.clone());
                 (question.answered, question.outcome) = (Some(seq), ANSWERED.to_owned());
+            }),
+            QuestionChange::Ruled { seq, answer, at } => questions.push(ClosedQuestion {
+                number: 0,
+                id: answer.id,
+                kind: QuestionKind::Permission,
+                task: head.task.clone(),
+                agent: head.agent.clone(),
+                opened: seq,
+                opened_at: at.clone(),
+                answered: None,
+                by: None,
+                closed_at: at,
+                outcome: answer.effect.outcome().to_owned(),
+                rule: Some(answer.rule),
             }),
             QuestionChange::Closed { at, outcome } => open.for_each(|question| {
                 question.closed_at = at.clone().unwrap_or_else(|| question.opened_at.clone());

@@ -1,4 +1,5 @@
-//! States of schedules and triggers, in SQL: one table for each, with a JSON text by name.
+//! States of schedules and triggers, and standing permissions, in SQL: one table for each, with a
+//! JSON text by name.
 
 use super::db::failure::SqliteFailure;
 use crate::StorageError;
@@ -27,6 +28,14 @@ pub(super) const TRIGGERS: StateTable = StateTable {
     list: "SELECT name, state FROM triggers ORDER BY name",
     set: "INSERT OR REPLACE INTO triggers (name, state) VALUES (?1, ?2)",
     forget: "DELETE FROM triggers WHERE name = ?1",
+};
+
+/// Standing permissions, by their ids.
+pub(super) const PERMISSION_RULES: StateTable = StateTable {
+    kind: "permission rule",
+    list: "SELECT id, rule FROM permission_rules ORDER BY id",
+    set: "INSERT OR REPLACE INTO permission_rules (id, rule) VALUES (?1, ?2)",
+    forget: "DELETE FROM permission_rules WHERE id = ?1",
 };
 
 impl StateTable {

@@ -3,12 +3,15 @@
 
 use super::db::{failure::SqliteFailure, schema::integer};
 use crate::{
-    ClosedQuestion, ClosedQuestionFilter, Head, StorageError,
+    ClosedQuestion, ClosedQuestionFilter, Head, RuleUse, StorageError,
     questions::{ANSWERED, QuestionChange, REPLACED},
 };
 use a2a_hub_clock as clock;
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::id::{AgentId, QuestionId, TaskId};
+use a2a_hub_protocol::{
+    id::{AgentId, QuestionId, TaskId, TenantId},
+    question::QuestionKind,
+};
 use rusqlite::{Connection, Row, params};
 
 /// Carries out the changes by new events of a task; `by` requested them.
@@ -37,6 +40,16 @@ pub(in crate::sqlite) fn change(
                     "UPDATE questions SET answered = ?2, asker = ?3, closed_at = ?4, outcome = ?5
                     WHERE task = ?1 AND closed_at IS NULL";
                 let values = params![task, integer(*seq), by, clock::now(), ANSWERED];
+                db.prepare_cached(sql)?.execute(values)?;
+            }
+            QuestionChange::Ruled { seq, answer, at } => {
+                let sql = "INSERT INTO questions
+                    (task, id, kind, tenant, opened, opened_at, closed_at, outcome, rule)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
+                let kind = QuestionKind::Permission.name();
+                let (id, outcome) = (answer.id.as_str(), answer.effect.outcome());
+                let values =
+                    params![task, id, kind, tenant, integer(*seq), at, outcome, answer.rule];
                 db.prepare_cached(sql)?.execute(values)?;
             }
             QuestionChange::Closed { at, outcome } => {
@@ -69,7 +82,7 @@ fn corrupt(why: &dyn std::fmt::Display) -> StorageError {
 macro_rules! closed_where {
     ($condition:literal) => {
         concat!(
-            "SELECT q.number, q.id, q.kind, q.task, t.agent, q.opened, q.opened_at, q.answered, q.asker, q.closed_at, q.outcome
+            "SELECT q.number, q.id, q.kind, q.task, t.agent, q.opened, q.opened_at, q.answered, q.asker, q.closed_at, q.outcome, q.rule
             FROM questions q JOIN tasks t ON t.id = q.task
             WHERE q.tenant = ?1 AND q.number < ?2 AND q.closed_at IS NOT NULL AND ",
             $condition,
@@ -98,6 +111,21 @@ pub(in crate::sqlite) fn closed(
     Ok(questions)
 }
 
+/// Number of requests that each rule has answered, in stored tasks of a tenant.
+pub(in crate::sqlite) fn rule_uses(
+    db: &Connection,
+    tenant: &TenantId,
+) -> Result<Vec<RuleUse>, SqliteFailure> {
+    let sql = "SELECT rule, count(*), max(closed_at) FROM questions
+        WHERE tenant = ?1 AND rule IS NOT NULL GROUP BY rule ORDER BY rule";
+    let mut found = db.prepare_cached(sql)?;
+    let rows = found.query_map([tenant.as_str()], |row| {
+        let uses = row.get::<_, i64>(1)?.unsigned_abs();
+        Ok(RuleUse { rule: row.get(0)?, uses, last_used_at: row.get(2)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 fn question(row: &Row<'_>) -> Result<ClosedQuestion, SqliteFailure> {
     let text = |at: usize| row.get::<_, String>(at);
     let number = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
@@ -115,5 +143,6 @@ fn question(row: &Row<'_>) -> Result<ClosedQuestion, SqliteFailure> {
         by: row.get::<_, Option<String>>(8)?.and_then(|by| Principal::from_log(&by)),
         closed_at: text(9)?,
         outcome: text(10)?,
+        rule: row.get(11)?,
     })
 }

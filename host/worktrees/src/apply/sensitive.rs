@@ -1,7 +1,7 @@
 //! Files that programs obey: an agent that writes one of them may run something later, outside its
 //! sandbox, when a person or a tool opens, builds or tests the checkout.
 
-use crate::listing::{EXECUTABLE, LINK, SUBMODULE};
+use crate::listing::{EXECUTABLE, FILE, LINK, SUBMODULE};
 
 /// Directories, anywhere in the repository, whose files programs obey.
 const DIRECTORIES: &[(&str, &[&str])] = &[
@@ -359,6 +359,11 @@ const ENDINGS: &[(&str, &[&str])] = &[
     ),
     ("build settings", &["rc.js", "rc.cjs", "rc.mjs"]),
 ];
+
+/// True if programs obey a file of this path, relative to the repository.
+pub fn is_sensitive_path(path: &str) -> bool {
+    reason(path.as_bytes(), FILE, FILE).is_some()
+}
 
 /// Reason why a changed file needs the operator's consent; none if it needs none. `old` and `new`
 /// are the modes as git has them (0 for a missing file).

@@ -90,6 +90,7 @@ impl AnswerForm {
             for_session: false,
             vendor_options: Vec::new(),
             tool_call: None,
+            facts: None,
         };
         (Self::Form(fields), question)
     }

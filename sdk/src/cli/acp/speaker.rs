@@ -58,6 +58,9 @@ pub trait Speaker {
     /// Way in which it takes additional directories.
     const DIRECTORIES: DirectorySupport = DirectorySupport::Announced;
 
+    /// Name of the program in the hub's rules: the vendor's word, such as `gemini`.
+    fn vendor(&self) -> &str;
+
     /// Name for people.
     fn name(&self) -> &str;
 
@@ -84,7 +87,7 @@ pub trait Speaker {
         End::LoginNeeded(refusal.text.clone())
     }
 
-    /// True if the program itself keeps an approval for the session. Otherwise the driver does.
+    /// True if the program itself keeps an approval for the session. Otherwise none is offered.
     fn keeps_approval(&self, _kind: Kind) -> bool {
         true
     }

@@ -90,6 +90,11 @@ impl ToolCall {
         Some(Action::Report { text, facts: tool_update(self.id(), is_failed, changed) })
     }
 
+    /// Members that the program has reported, merged by name.
+    pub(super) fn known(&self) -> &Value {
+        &self.known
+    }
+
     /// True if the call has ended.
     pub(super) fn is_over(&self) -> bool {
         self.done
@@ -125,6 +130,7 @@ impl ToolCall {
             for_session: false,
             vendor_options: Vec::new(),
             tool_call: Some(self.question_facts()).filter(|_| !self.id().is_empty()),
+            facts: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tests of settings by the operator, and of a client's choices within them.
 
-use super::{KEY, vendors::Vendor};
+use super::{KEY, Stage, vendors::Vendor};
 use crate::stage::state;
 use a2a_hub_tests::{ReceivedRequest, message_to};
 use anyhow::{Context as _, Result};
@@ -54,12 +54,43 @@ pub(super) async fn operator_settings_reach_program(vendor: &Vendor) -> Result<(
     Ok(())
 }
 
+/// Makes a standing permission of a program's question about `touch never`. The same request of
+/// another task is answered by it, if the hub can read the program's requests exactly.
+async fn standing_permission_answers_next_request(
+    stage: &Stage,
+    vendor: &Vendor,
+    asked: &Value,
+) -> Result<()> {
+    let question = &asked["metadata"]["question"];
+    let action = &question["request"]["action"];
+    let answer = json!({ "ids": [question["id"]], "answer": "allow", "always": {} });
+    let results: Value = stage.client().call("hub/questions/answer", answer).await?;
+    let result = &results[0];
+    // Gemini CLI has only a title for a command, and OpenCode asks before it names the directory.
+    if matches!(vendor.agent, "gemini" | "opencode") && action["kind"] == "other" {
+        assert!(result["error"].as_str().is_some_and(|why| why.contains("no rule")), "{results}");
+        return Ok(());
+    }
+    assert_eq!(action["commands"], json!([["touch", "never"]]), "{asked}");
+    let rule = result["rules"][0].as_str().with_context(|| results.to_string())?;
+    let task = stage.send(&(vendor.run)("touch never")).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    let other = stage.send(&(vendor.run)("touch other")).await?;
+    assert_eq!(state(&other), "input-required", "{other}");
+    let rules: Value = stage.client().call("hub/permissions/list", json!({})).await?;
+    let listed = &rules["rules"][0];
+    assert_eq!((&listed["id"], &listed["uses"]), (&json!(rule), &json!(1)), "{rules}");
+    Ok(())
+}
+
 pub(super) async fn allowed_tool_runs_without_asking(vendor: &Vendor) -> Result<()> {
     let name = {
         let stage = vendor.stage().await?;
         let asked = stage.send(&(vendor.run)("touch never")).await?;
         let tool = &asked["status"]["message"]["parts"][1]["data"]["tool"];
-        tool.as_str().with_context(|| asked.to_string())?.to_owned()
+        let name = tool.as_str().with_context(|| asked.to_string())?.to_owned();
+        standing_permission_answers_next_request(&stage, vendor, &asked).await?;
+        name
     };
     let allowed = format!("settings.allowed_tools = '{name}'");
     let stage = vendor.stage_with(Some(KEY), &allowed).await?;

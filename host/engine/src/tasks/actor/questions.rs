@@ -48,8 +48,17 @@ impl TaskActor {
             }
             return waits.then_some(Signal::Waits(true));
         }
-        let GuestQuestion { id, opened_at, need, prompt, timeout, answer, of_child, waits } =
-            *question;
+        let GuestQuestion {
+            id,
+            opened_at,
+            need,
+            prompt,
+            timeout,
+            answer,
+            request,
+            of_child,
+            waits,
+        } = *question;
         if let Err(full) = self.recorder.require_history_capacity() {
             // A guest that has ended needs no answer.
             let why = format!(
@@ -67,7 +76,7 @@ impl TaskActor {
             Some(child_question) => {
                 vec![metadata::child_question(task, state, &child_question, prompt, now)]
             }
-            None => vec![metadata::agent_question(task, state, id, prompt, now)],
+            None => vec![metadata::agent_question(task, state, (id, request), prompt, now)],
         };
         if let Some(guest) = &mut self.guest {
             (guest.answer_tx, guest.answer, guest.asks_for_child) = (Some(answer), None, is_childs);
@@ -151,8 +160,9 @@ impl TaskActor {
         let (task, now) = (self.recorder.task(), clock::now());
         let (state, prompt) = (task.status.state, task.status.message.clone());
         let open = AgentQuestion::from_metadata(task.metadata.as_ref()).zip(prompt);
-        let (id, prompt) = (question.id.clone(), question.prompt.clone());
-        let posed = metadata::agent_question(task, state, id, prompt, now.clone());
+        let about = (question.id.clone(), question.request.clone());
+        let prompt = question.prompt.clone();
+        let posed = metadata::agent_question(task, state, about, prompt, now.clone());
         self.recorder.record(posed);
         self.recorder.record(TaskEvent::Input(message.clone()));
         if let Some((open, prompt)) = open {
@@ -184,6 +194,7 @@ impl TaskActor {
         let queued = queued.map(|question| OpenedQuestion {
             question: AgentQuestion {
                 id: question.id.clone(),
+                request: question.request.clone(),
                 ..AgentQuestion::fresh(question::kind(question.need.state(), &question.prompt))
             },
             opened_at: question.opened_at.clone(),

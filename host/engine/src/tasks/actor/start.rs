@@ -82,9 +82,12 @@ impl TaskActor {
             repeated_bytes: hub_repeated_bytes,
             of_hub: None,
             lists: None,
+            rules: None,
         };
         let lists = Some(self.lists());
-        let port = Arc::new(ActorPort { queue, repeated_bytes, of_hub, lists });
+        let task = self.recorder.task();
+        let rules = self.tasks.as_ref().map(|it| it.rules(&self.agent, task, by.clone()));
+        let port = Arc::new(ActorPort { queue, repeated_bytes, of_hub, lists, rules });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let worktrees = self.tasks.as_ref().filter(|_| has_worktree);
         let worktrees = worktrees.and_then(|tasks| tasks.worktrees()).cloned();
@@ -131,7 +134,13 @@ impl TaskActor {
         let (queue, requests) = mpsc::channel(GUEST_CHANNEL_CAPACITY);
         let lists = Some(self.lists());
         let run = self.agent.follow(
-            Arc::new(ActorPort { queue, repeated_bytes: Arc::default(), of_hub: None, lists }),
+            Arc::new(ActorPort {
+                queue,
+                repeated_bytes: Arc::default(),
+                of_hub: None,
+                lists,
+                rules: None,
+            }),
             self.recorder.task().clone(),
         );
         let run = run.ok_or(Fault::AgentReplaced)?;

@@ -141,8 +141,17 @@ impl QuestionRelay {
         let (answer, answered) = oneshot::channel();
         let (id, opened_at) = (child_question.id.clone(), clock::now());
         let (timeout, of_child, waits) = (None, Some(child_question), false);
-        let question =
-            GuestQuestion { id, opened_at, need, prompt, timeout, answer, of_child, waits };
+        let question = GuestQuestion {
+            id,
+            opened_at,
+            need,
+            prompt,
+            timeout,
+            answer,
+            request: None,
+            of_child,
+            waits,
+        };
         self.queue
             .send(GuestRequest::Ask(Box::new(question)))
             .await

@@ -3,7 +3,7 @@
 use crate::{
     error::HubError,
     tasks::{
-        Tasks,
+        PermissionOperations, Tasks,
         command::{ActorCommand, OpenedQuestion, QuestionState},
     },
 };
@@ -19,8 +19,8 @@ use a2a_hub_protocol::{
     id::{AgentId, QuestionId, TaskId, TenantId},
     message::{Message, Role},
     operation::{
-        OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory, QuestionQuery,
-        QuestionRequest, QuestionResult,
+        AlwaysAnswer, OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory,
+        QuestionQuery, QuestionRequest, QuestionResult,
     },
     task::TaskState,
 };
@@ -70,14 +70,18 @@ impl Questions<'_> {
                     ClosedQuestionFilter { tenant: tenant.clone(), id: None, before, limit };
                 QuestionAnswer::History(self.question_history(filter).await?)
             }
-            QuestionRequest::Answer { ids, answer } => {
+            QuestionRequest::Answer { ids, answer, always } => {
                 let found = self.open_questions(tenant).await?;
                 let mut results = Vec::with_capacity(ids.len());
                 for id in ids {
                     let open = found.iter().find(|found| found.question.id == id);
-                    let result =
-                        self.answer_question(tenant, id, open, &answer, &caller.principal).await?;
-                    results.push(result);
+                    results.push(match always.zip(open) {
+                        Some((terms, open)) => self.allow_always(caller, id, open, terms).await?,
+                        None => {
+                            let by = &caller.principal;
+                            self.answer_question(tenant, id, open, &answer, by).await?
+                        }
+                    });
                 }
                 QuestionAnswer::Answered(results)
             }
@@ -137,6 +141,7 @@ impl Questions<'_> {
                 context_id: head.context.clone(),
                 request: request.clone(),
                 text: open_questions::text(&prompt),
+                permission: question.request,
                 tool,
                 choices,
                 directory: head.directory.clone(),
@@ -215,8 +220,7 @@ impl Questions<'_> {
                 let client = ClientCapabilities::default();
                 match self.0.answer(task, message, client, None, by.clone()).await {
                     Ok(_) => {
-                        let (answered, error, earlier) = (true, None, None);
-                        return Ok(QuestionResult { id, answered, error, earlier });
+                        return Ok(answered(id));
                     }
                     Err(why) => Some(A2aError::from(why)),
                 }
@@ -236,8 +240,44 @@ impl Questions<'_> {
             (None, Some(refused)) => refused.to_string(),
             (None, None) => unknown(&id).to_string(),
         };
-        let (answered, error, earlier) = (false, Some(error), earlier.map(Box::new));
-        Ok(QuestionResult { id, answered, error, earlier })
+        Ok(QuestionResult { earlier: earlier.map(Box::new), ..not_counted(id, error) })
+    }
+
+    /// Allows a permission, and makes the rules that answer it from now on. The rules are stored
+    /// first: nothing is allowed by the way of a rule that is not there.
+    async fn allow_always(
+        &self,
+        caller: &Caller,
+        id: QuestionId,
+        open: &FoundQuestion,
+        terms: AlwaysAnswer,
+    ) -> Result<QuestionResult, HubError> {
+        let Some(request) = &open.question.permission else {
+            let why = "the agent does not say what its program would do, so no standing permission \
+                       can be made of it; allow it this time (`a2a-hub allow ID`)";
+            return Ok(not_counted(id, why.to_owned()));
+        };
+        let asking = &open.question.task_id;
+        let task = self.0.stored(asking).await?;
+        let agent = self.0.directory.agent(&open.question.agent_id);
+        let (Some(stored), Some(agent)) = (task, agent) else {
+            let why = "the agent that asks is in another hub, or was removed; make the standing \
+                       permission there, or allow it this time (`a2a-hub allow ID`)";
+            return Ok(not_counted(id, why.to_owned()));
+        };
+        let operations = PermissionOperations(self.0);
+        let (of, about) = ((&stored.task, &*agent), (&id, request));
+        let rules = match operations.allow_always(caller, of, about, terms).await {
+            Ok(rules) => rules,
+            Err(why) => return Ok(not_counted(id, A2aError::from(why).to_string())),
+        };
+        let (tenant, by) = (&caller.tenant, &caller.principal);
+        let result = self.answer_question(tenant, id, Some(open), "allow", by).await?;
+        if result.answered {
+            return Ok(QuestionResult { rules, ..result });
+        }
+        operations.take_back(tenant, &rules).await;
+        Ok(result)
     }
 
     async fn postpone(
@@ -309,6 +349,7 @@ impl Questions<'_> {
             answered_by: closed.by.map(|by| by.to_log()),
             closed_at: closed.closed_at,
             outcome: closed.outcome,
+            rule: closed.rule,
         })
     }
 
@@ -350,6 +391,17 @@ fn page(found: Vec<FoundQuestion>, query: &QuestionQuery) -> OpenQuestions {
     let total = questions.len();
     let page = questions.into_iter().skip(query.offset).take(query.limit);
     OpenQuestions { questions: page.collect(), total }
+}
+
+/// Result of an answer that counts.
+fn answered(id: QuestionId) -> QuestionResult {
+    QuestionResult { id, answered: true, rules: Vec::new(), error: None, earlier: None }
+}
+
+/// Result of an answer that does not count, for this reason.
+fn not_counted(id: QuestionId, why: String) -> QuestionResult {
+    let (answered, error) = (false, Some(why));
+    QuestionResult { id, answered, rules: Vec::new(), error, earlier: None }
 }
 
 fn unknown(id: &QuestionId) -> A2aError {

@@ -3,14 +3,14 @@
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{ContextId, TaskId},
+    id::{ContextId, TaskId, TenantId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
 };
 use a2a_hub_store::{
     BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Head, HeadFilter, HeadPage,
-    RunJournal, StorageError, StoreHealth, StoredTask, Tally, TaskCounts, TaskIndex, TaskLog,
-    memory::MemoryStorage,
+    PermissionRules, RuleUse, RunJournal, StorageError, StoreHealth, StoredTask, Tally, TaskCounts,
+    TaskIndex, TaskLog, TenantRule, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -194,5 +194,25 @@ impl StoreHealth for Distant {
 
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.there.condition()
+    }
+}
+
+#[async_trait::async_trait]
+impl PermissionRules for Distant {
+    async fn permission_rules(&self) -> Result<Vec<(String, TenantRule)>, StorageError> {
+        self.there.permission_rules().await
+    }
+
+    async fn set_permission_rule(&self, rule: &TenantRule) -> Result<(), StorageError> {
+        sleep(LATENCY).await;
+        self.there.set_permission_rule(rule).await
+    }
+
+    async fn forget_permission_rule(&self, id: &str) -> Result<(), StorageError> {
+        self.there.forget_permission_rule(id).await
+    }
+
+    async fn permission_rule_uses(&self, tenant: &TenantId) -> Result<Vec<RuleUse>, StorageError> {
+        self.there.permission_rule_uses(tenant).await
     }
 }

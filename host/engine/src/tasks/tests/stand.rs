@@ -107,6 +107,17 @@ impl Stand {
         self.submit_for(agent, message, ResponseMode::AtEnd).await
     }
 
+    /// Submits for this principal.
+    pub(super) async fn submit_by(
+        &self,
+        agent: &Arc<Agent>,
+        message: Message,
+        by: Principal,
+    ) -> TaskId {
+        let new = NewTask { by, ..new_task(agent, message, ResponseMode::AtEnd) };
+        self.tasks.submit(Box::new(new)).await.unwrap().task().clone()
+    }
+
     /// Submits as a run of a schedule or trigger: the metadata says which.
     pub(super) async fn submit_run(
         &self,

@@ -6,6 +6,7 @@ mod continuing;
 mod directories;
 mod inbox;
 mod keys;
+mod permitted;
 mod recovered;
 mod spending;
 mod standing;

@@ -36,6 +36,7 @@ impl Operation {
             Self::ResumeSchedule { .. } => "resume_schedule",
             Self::Trigger(request) => request.name(),
             Self::Question(request) => request.name(),
+            Self::Permission(request) => request.name(),
             Self::Topic(request) => request.name(),
             Self::Board(request) => request.name(),
             Self::ListPlugins => "list_plugins",

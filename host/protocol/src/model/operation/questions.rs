@@ -2,6 +2,7 @@
 
 use crate::model::{
     id::{AgentId, ContextId, QuestionId, TaskId},
+    permission::PermissionRequest,
     question::QuestionKind,
 };
 use schemars::JsonSchema;
@@ -26,6 +27,8 @@ pub enum QuestionRequest {
         /// The answer: `allow` or `deny` for a permission; another text denies it, with the text
         /// as the reason.
         answer: String,
+        /// Rules to make of each permission before it is allowed; none to allow it once.
+        always: Option<AlwaysAnswer>,
     },
     /// Sets a question aside: it is listed last, and its deadline is moved.
     Postpone {
@@ -34,6 +37,16 @@ pub enum QuestionRequest {
         /// New time until the deadline, in milliseconds from now.
         for_ms: u64,
     },
+}
+
+/// Terms of the rules that are made of an allowed permission: exactly the request, of this agent, in
+/// this repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlwaysAnswer {
+    /// True to accept that the program may run code from the repository.
+    pub trusts_workspace: bool,
+    /// Time until the rules expire, in milliseconds; 30 days if absent, 0 for never.
+    pub for_ms: Option<u64>,
 }
 
 /// Filter of open questions.
@@ -110,6 +123,9 @@ pub struct OpenQuestion {
     pub request: String,
     /// Text of the question; a long one is shortened.
     pub text: String,
+    /// Request of the agent's program, of a permission: what rules are made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission: Option<PermissionRequest>,
     /// Tool that a permission is about, as the agent names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -147,6 +163,9 @@ pub struct QuestionResult {
     pub id: QuestionId,
     /// True if this answer counts.
     pub answered: bool,
+    /// Ids of the rules that were made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
     /// Reason why it does not count: the question is unknown, closed, or was answered before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -196,6 +215,10 @@ pub struct PastQuestion {
     pub closed_at: String,
     /// Outcome: `answered`, `expired` (withdrawn by its agent, or not answered in time), `replaced`
     /// (by another question of the task, such as the one after a restart), or the final state of
-    /// its task, such as `canceled`.
+    /// its task, such as `canceled`. Of a request that a rule has answered, so that nobody was
+    /// asked: `allowed-by-rule` or `denied-by-rule`.
     pub outcome: String,
+    /// Id of the rule that has answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }

@@ -77,7 +77,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 15] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 16] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -362,6 +362,14 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 15] = ["
     CREATE TRIGGER questions_forgotten AFTER DELETE ON tasks BEGIN
         DELETE FROM questions WHERE task = old.id;
     END;
+", "
+    -- Standing permissions, and the requests that they have answered.
+    CREATE TABLE permission_rules (
+        id   TEXT PRIMARY KEY,
+        rule TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    ALTER TABLE questions ADD COLUMN rule TEXT;
+    CREATE INDEX questions_of_rule ON questions (tenant, rule) WHERE rule IS NOT NULL;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

@@ -38,8 +38,9 @@ impl Stand {
 
     async fn reply(&self, ids: &[&QuestionId], answer: &str) -> Vec<QuestionResult> {
         let ids = ids.iter().map(|id| (*id).clone()).collect();
-        let QuestionAnswer::Answered(results) =
-            self.questions(QuestionRequest::Answer { ids, answer: answer.to_owned() }).await
+        let QuestionAnswer::Answered(results) = self
+            .questions(QuestionRequest::Answer { ids, answer: answer.to_owned(), always: None })
+            .await
         else {
             panic!("it is another answer")
         };

@@ -1,0 +1,117 @@
+//! Directory of the CLI's shell. Its tool keeps the directory from one command to the next, so a
+//! later command may run in another directory than that of the task.
+
+use serde_json::{Value, json};
+
+/// Tool that runs commands.
+const TOOL: &str = "Bash";
+
+/// End of the names of the tools that take the whole session to another directory.
+const MOVING_TOOLS: &str = "Worktree";
+
+/// Member of the idle state.
+const MOVED: &str = "shellMoved";
+
+/// Programs of a shell that change its directory, or run text that may.
+const MOVES: [&str; 10] =
+    ["cd", "pushd", "popd", "eval", "source", ".", "exec", "builtin", "command", "alias"];
+
+/// Words of a shell's grammar, behind which another command begins.
+const GRAMMAR: [&str; 13] = [
+    "if", "then", "elif", "else", "while", "until", "do", "for", "case", "select", "time",
+    "function", "coproc",
+];
+
+/// Shell of the CLI, as far as its commands tell.
+#[derive(Debug, Default)]
+pub struct Shell {
+    moved: bool,
+}
+
+impl Shell {
+    /// Shell of a program that was idle.
+    pub fn resumed(idle: &Value) -> Self {
+        Self { moved: idle[MOVED] != false }
+    }
+
+    /// Idle state, for [`Shell::resumed`].
+    pub fn idle(&self) -> Value {
+        json!({ MOVED: self.moved })
+    }
+
+    /// True if the shell may be in another directory than at its start.
+    pub fn may_have_moved(&self) -> bool {
+        self.moved
+    }
+
+    /// Takes note of a tool's use.
+    pub fn follow(&mut self, tool: &str, input: &Value) {
+        self.moved |= match tool {
+            TOOL => input["command"].as_str().is_none_or(may_move),
+            tool => tool.ends_with(MOVING_TOOLS),
+        };
+    }
+}
+
+/// True if the command may change the shell's directory: it names a program that does, or builds
+/// words in a way that is not read here.
+fn may_move(command: &str) -> bool {
+    if command.contains(['$', '`', '\\', '{', '}', '*', '?', '[', ']', '~', '!', '#']) {
+        return true;
+    }
+    let text: String = command.chars().filter(|char| !matches!(char, '\'' | '"')).collect();
+    let begins = |part: &str| {
+        // A redirect may stand before the program.
+        let (words, redirect) = part.split_once(['<', '>']).unwrap_or((part, ""));
+        let first = words.split_whitespace().find(|word| !word.contains('='));
+        let first = first.into_iter().chain(redirect.split_whitespace());
+        first.into_iter().any(|word| MOVES.contains(&word) || GRAMMAR.contains(&word))
+    };
+    text.split([';', '|', '&', '(', ')', '\n']).any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_commands_stay() {
+        for (command, moves) in [
+            ("cargo test --lib", false),
+            ("ls | head -3 > out.txt; echo cd", false),
+            ("FOO=1 npm test && git commit -m 'cd x'", false),
+            ("cd sub && npm test", true),
+            ("ls; cd /", true),
+            ("(cd x)", true),
+            ("c\"d\" x", true),
+            ("'cd' x", true),
+            ("A=1 cd x", true),
+            ("eval x", true),
+            (". ./env.sh", true),
+            ("c? /", true),
+            ("$X /", true),
+            ("if true; then cd x; fi", true),
+            ("\\cd x", true),
+            ("> out cd x", true),
+        ] {
+            assert_eq!(may_move(command), moves, "{command}");
+        }
+    }
+
+    #[test]
+    fn moved_shell_stays_moved_when_idle() {
+        let mut shell = Shell::default();
+        shell.follow("Write", &json!({ "command": "cd x" }));
+        shell.follow("Bash", &json!({ "command": "ls" }));
+        assert!(!shell.may_have_moved() && !Shell::resumed(&shell.idle()).may_have_moved());
+        shell.follow("Bash", &json!({ "command": "cd x" }));
+        assert!(shell.may_have_moved() && Shell::resumed(&shell.idle()).may_have_moved());
+        assert!(Shell::resumed(&Value::Null).may_have_moved(), "an earlier version left nothing");
+        let mut elsewhere = Shell::default();
+        elsewhere.follow("EnterWorktree", &json!({ "name": "x" }));
+        assert!(elsewhere.may_have_moved());
+        let mut unknown = Shell::default();
+        unknown.follow("Bash", &json!({}));
+        assert!(unknown.may_have_moved());
+    }
+}

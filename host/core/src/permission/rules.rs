@@ -1,0 +1,53 @@
+//! Decision of a request for permission by the rules that people have made.
+//!
+//! A rule that allows must name the agent, its program, the repository and the principal of the
+//! request, and each command or path of the request needs such a rule. A rule that denies matches
+//! more widely, and one match is enough. A request that the hub cannot read exactly is answered by
+//! no rule, so people are asked even if a part of it would be denied.
+
+mod check;
+mod describe;
+mod matching;
+mod propose;
+mod subject;
+mod time;
+
+use a2a_hub_protocol::permission::{PermissionRule, RuleEffect};
+pub use check::check;
+pub use describe::describe;
+use matching::{allows, denies};
+pub use propose::{patterns, warning};
+pub use subject::RuleSubject;
+use subject::parts;
+
+/// Answer of rules to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleVerdict<'r> {
+    /// Each command or path is allowed by one of these rules.
+    Allowed(Vec<&'r PermissionRule>),
+    /// One command or path is denied by this rule.
+    Denied(&'r PermissionRule),
+}
+
+/// Answer of the rules to a request, or `None` if people must be asked.
+pub fn decide<'r>(
+    rules: &'r [PermissionRule],
+    subject: &RuleSubject<'_>,
+) -> Option<RuleVerdict<'r>> {
+    let parts = parts(&subject.request.action);
+    let denial = |effect| {
+        let mut candidates = rules.iter().filter(move |rule| rule.effect == effect);
+        candidates.find(|rule| parts.iter().any(|part| denies(rule, *part, subject)))
+    };
+    if let Some(rule) = denial(RuleEffect::Never).or_else(|| denial(RuleEffect::Deny)) {
+        return Some(RuleVerdict::Denied(rule));
+    }
+    let mut allowing: Vec<&PermissionRule> = Vec::new();
+    for part in &parts {
+        let rule = rules.iter().find(|rule| allows(rule, *part, subject))?;
+        if !allowing.contains(&rule) {
+            allowing.push(rule);
+        }
+    }
+    (!allowing.is_empty()).then_some(RuleVerdict::Allowed(allowing))
+}

@@ -1,0 +1,95 @@
+//! Rules as they apply to one run of an agent.
+
+use super::PermissionScope;
+use crate::tasks::{
+    Tasks,
+    guest_port::{AnswerRequests, AnsweredRequest},
+};
+use a2a_hub_agents::Agent;
+use a2a_hub_clock as clock;
+use a2a_hub_core::{
+    access_control::Principal,
+    permission::rules::{RuleVerdict, decide, describe},
+};
+use a2a_hub_protocol::{
+    id::QuestionId,
+    permission::{PermissionRequest, PermissionRule, RuleAnswer, RuleEffect},
+    task::Task,
+};
+use a2a_hub_runtime::port::tasks::RuleReply;
+use a2a_hub_store::StorageError;
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// Rules of the tenant, for one run of an agent on a task.
+pub(in crate::tasks) struct TaskRules {
+    tasks: Tasks,
+    task: Task,
+    agent: Arc<Agent>,
+    /// Sender of the message that the agent works on.
+    by: Option<Principal>,
+    scope: OnceCell<PermissionScope>,
+}
+
+impl TaskRules {
+    pub(in crate::tasks) fn new(
+        tasks: Tasks,
+        task: &Task,
+        agent: &Arc<Agent>,
+        by: Option<Principal>,
+    ) -> Self {
+        let (task, agent) = (task.clone(), Arc::clone(agent));
+        Self { tasks, task, agent, by, scope: OnceCell::new() }
+    }
+}
+
+#[async_trait::async_trait]
+impl AnswerRequests for TaskRules {
+    async fn answer(
+        &self,
+        request: &PermissionRequest,
+        only_denials: bool,
+    ) -> Result<Option<AnsweredRequest>, StorageError> {
+        let rules = self.tasks.permissions.rules(self.task.context_id.tenant()).await?;
+        if rules.is_empty() {
+            return Ok(None);
+        }
+        let scope = async || {
+            PermissionScope::of_task(&self.tasks, &self.task, &self.agent, self.by.as_ref()).await
+        };
+        let scope = self.scope.get_or_try_init(scope).await?;
+        let now = clock::now();
+        let subject = scope.subject(request, &now);
+        Ok(match decide(&rules, &subject) {
+            Some(RuleVerdict::Allowed(_)) if only_denials => None,
+            Some(RuleVerdict::Allowed(rules)) => allowed(request, &rules),
+            Some(RuleVerdict::Denied(rule)) => Some(denied(request, rule)),
+            None => None,
+        })
+    }
+}
+
+fn allowed(request: &PermissionRequest, rules: &[&PermissionRule]) -> Option<AnsweredRequest> {
+    let first = rules.first()?;
+    let names: Vec<_> = rules.iter().map(|rule| rule.id.as_str()).collect();
+    let (names, action) = (names.join(", "), describe(&request.action));
+    let text = format!("allowed by the standing permission {names}: {action}");
+    let reply = RuleReply::Allowed(first.id.clone());
+    Some(AnsweredRequest { reply, answer: answer(request, &first.id, RuleEffect::Allow), text })
+}
+
+fn denied(request: &PermissionRequest, rule: &PermissionRule) -> AnsweredRequest {
+    let reason = match &rule.text {
+        Some(text) => text.clone(),
+        None => format!("a standing permission of the operator denies it ({})", rule.id),
+    };
+    let action = describe(&request.action);
+    let text = format!("denied by the standing permission {}: {action}: {reason}", rule.id);
+    let answer = answer(request, &rule.id, rule.effect);
+    AnsweredRequest { reply: RuleReply::Denied(reason), answer, text }
+}
+
+fn answer(request: &PermissionRequest, rule: &str, effect: RuleEffect) -> RuleAnswer {
+    let (id, rule) = (QuestionId::fresh(), rule.to_owned());
+    RuleAnswer { id, rule, effect, request: request.clone() }
+}
