@@ -219,7 +219,7 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
                 let request = json!({ "ids": [id], "answer": "allow", "always": always });
                 let results = client.call("hub/questions/answer", request).await?;
                 console.note(match results[0]["answered"] == true {
-                    true => format!("allowed, and from now on by {}", rule_ids(&results[0])),
+                    true => format!("allowed, and from now on by {}", new_rules(&results[0])),
                     false => refusal(&results[0]),
                 });
             }
@@ -534,9 +534,13 @@ fn history_text(past: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     table.text(columns)
 }
 
-/// Ids of the rules that an answer made.
-fn rule_ids(result: &Value) -> String {
-    list(&result["rules"]).iter().map(text).collect::<Vec<_>>().join(", ")
+/// Ids of the rules that an answer made, and the number of other questions that they answered.
+fn new_rules(result: &Value) -> String {
+    let ids = list(&result["rules"]).iter().map(text).collect::<Vec<_>>().join(", ");
+    match list(&result["alsoAllowed"]).len() {
+        0 => ids,
+        others => format!("{ids} ({} like it allowed as well)", counted(others, "open question")),
+    }
 }
 
 /// Reason why an answer does not count.
@@ -553,7 +557,7 @@ fn results_text(chosen: &[Value], results: &[Value], answer: &str) -> Text {
         };
         let line = match result["answered"] == true {
             true if !list(&result["rules"]).is_empty() => {
-                format!("allowed, and from now on by {}: {subject}\n", rule_ids(result))
+                format!("allowed, and from now on by {}: {subject}\n", new_rules(result))
             }
             true => {
                 format!("{}: {subject}\n", if answer == "allow" { "allowed" } else { "denied" })

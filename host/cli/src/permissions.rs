@@ -10,7 +10,7 @@ use crate::{
     },
     ui::{
         failure::CommandError,
-        render::{ago, ahead, counted, list, text},
+        render::{ago, counted, list, text},
         table::{Cell, Table},
         text::{FAINT, Text},
     },
@@ -65,7 +65,7 @@ pub(crate) struct AddArgs {
     /// Any repository, for a rule that denies
     #[arg(long, conflicts_with = "cwd")]
     anywhere: bool,
-    /// Any directory of the repository, not only its top
+    /// Any directory of the repository, not only its top; a rule that denies always holds in all
     #[arg(long = "below")]
     in_any_directory: bool,
     /// Changes of this file, relative to the repository
@@ -86,7 +86,7 @@ pub(crate) struct AddArgs {
     /// Agents above the asking one, from the root on
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     through: Vec<String>,
-    /// Time until it expires, such as 1d; `0d` for never [default: 30d]
+    /// Time until it expires, such as 1d; `0d` for never [default: 30d, or never if it denies]
     #[arg(long = "for", value_name = "TIME", value_parser = since)]
     time: Option<Since>,
     /// Program and its arguments
@@ -126,7 +126,7 @@ pub(crate) fn permissions(global: &Global, command: &PermissionsCommand) -> anyh
         }
         PermissionsCommand::Add(args) => {
             let rule = ask(global, "hub/permissions/add", added(args)?)?;
-            global.show(&rule, || Ok(added_text(&global.command(), &rule, Timestamp::now())))?;
+            global.show(&rule, || Ok(added_text(&global.command(), &rule)))?;
         }
         PermissionsCommand::Remove { ids } => return remove(global, ids),
         PermissionsCommand::Test(args) => {
@@ -158,7 +158,8 @@ fn directory(typed: Option<&Path>) -> anyhow::Result<String> {
 }
 
 fn added(args: &AddArgs) -> anyhow::Result<Value> {
-    let location = if args.in_any_directory { "**" } else { "" };
+    let denies = args.never || args.deny.is_some();
+    let location = if args.in_any_directory || denies { "**" } else { "" };
     let pattern = match (&args.edit, &args.read, &args.words[..]) {
         (Some(path), _, _) => json!({ "kind": "edit", "path": path }),
         (_, Some(path), _) => json!({ "kind": "read", "path": path }),
@@ -273,13 +274,13 @@ fn rules_text(rules: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     table.text(columns)
 }
 
-fn added_text(command: &str, rule: &Value, now: Timestamp) -> Text {
+fn added_text(command: &str, rule: &Value) -> Text {
     let id = text(&rule["id"]);
     let mut output = Text::from(format!("{id}: {}\n", summary(rule)));
     output.push(crate::ui::text::PLAIN, &format!("{}\n", conditions(rule)));
-    let expires = &rule["expiresAt"];
-    if !expires.is_null() {
-        output.push(crate::ui::text::PLAIN, &format!("expires {}\n", ahead(expires, now)));
+    let until = rule["expiresAt"].as_str().and_then(|time| time.get(..DATE));
+    if let Some(until) = until {
+        output.push(crate::ui::text::PLAIN, &format!("until {until}\n"));
     }
     if let Some(warning) = rule["warning"].as_str() {
         output.push(crate::ui::text::PLAIN, &format!("note: {}\n", line(warning, SHOWN)));
@@ -298,7 +299,7 @@ fn test_text(command: &str, test: &Value) -> Text {
     let mut output = Text::from(verdict);
     let plain = crate::ui::text::PLAIN;
     if let Some(reason) = test["reason"].as_str() {
-        output.push(plain, &format!("no rule can allow it: {}\n", line(reason, SHOWN)));
+        output.push(plain, &format!("{}\n", line(reason, SHOWN)));
     }
     let patterns = list(&test["patterns"]);
     if !patterns.is_empty() && text(&test["verdict"]) == "ask" {
@@ -368,7 +369,7 @@ mod tests {
         ");
         let allowed = json!({ "verdict": "allow", "rules": ["k3w9"] });
         assert_eq!(test_text("a2a-hub", &allowed).words(), "allowed, by k3w9\n");
-        let other = json!({ "verdict": "ask", "reason": "a pipe" });
-        assert!(test_text("a2a-hub", &other).words().contains("no rule can allow it: a pipe"));
+        let other = json!({ "verdict": "ask", "reason": "no rule can: a pipe" });
+        assert!(test_text("a2a-hub", &other).words().ends_with("\nno rule can: a pipe\n"));
     }
 }

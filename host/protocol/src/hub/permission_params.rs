@@ -52,7 +52,8 @@ pub(crate) struct AddRuleParams {
     /// change, outside of the hub's sandbox.
     #[serde(default)]
     trusts_workspace: bool,
-    /// Time until it expires, in milliseconds: 30 days by default, 0 for never.
+    /// Time until it expires, in milliseconds; 0 for never. A rule that allows expires after 30 days
+    /// by default, and others never.
     for_ms: Option<u64>,
 }
 
@@ -115,7 +116,10 @@ pub(crate) fn add(params: Value) -> Result<Operation, A2aError> {
         directory: params.directory,
         principal: params.principal,
         trusts_workspace: params.trusts_workspace,
-        for_ms: params.for_ms.unwrap_or(DEFAULT_RULE_MS),
+        for_ms: params.for_ms.unwrap_or(match params.effect {
+            RuleEffect::Allow => DEFAULT_RULE_MS,
+            RuleEffect::Deny | RuleEffect::Never => 0,
+        }),
     };
     Ok(Operation::Permission(RuleRequest::Add(Box::new(rule))))
 }
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_expires_after_thirty_days() {
+    fn only_allowing_rule_expires_by_default() {
         let of = |more: Value| {
             let pattern = json!({ "kind": "run", "words": ["ls"], "directory": "" });
             let mut params = json!({ "effect": "allow", "pattern": pattern });
@@ -194,6 +198,8 @@ mod tests {
         };
         let Ok(Operation::Permission(RuleRequest::Add(rule))) = of(json!({})) else { panic!() };
         assert_eq!((rule.for_ms, rule.effect), (DEFAULT_RULE_MS, RuleEffect::Allow));
+        let never = of(json!({ "effect": "never" })).unwrap();
+        assert!(matches!(never, Operation::Permission(RuleRequest::Add(rule)) if rule.for_ms == 0));
         for wrong in [
             json!({ "effect": "maybe" }),
             json!({ "text": "" }),

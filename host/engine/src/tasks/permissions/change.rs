@@ -24,6 +24,7 @@ use a2a_hub_protocol::{
     permission::{PermissionRequest, PermissionRule, RuleEffect},
     task::Task,
 };
+use a2a_hub_store::StorageError;
 use a2a_hub_worktrees::is_sensitive_path;
 use std::{sync::Arc, time::Duration};
 
@@ -179,6 +180,20 @@ impl PermissionOperations<'_> {
             }
         }
         Ok(ids)
+    }
+
+    /// True if these rules alone allow the request of a task.
+    pub(in crate::tasks) async fn is_allowed(
+        &self,
+        (task, agent): (&Task, &Agent),
+        request: &PermissionRequest,
+        ids: &[String],
+    ) -> Result<bool, StorageError> {
+        let scope = PermissionScope::of_task(self.0, task, agent, None).await?;
+        let (rules, now) = (self.0.permissions.rules(&scope.tenant).await?, clock::now());
+        let verdict = rules::decide(&rules, &scope.subject(request, &now));
+        let Some(RuleVerdict::Allowed(rules)) = verdict else { return Ok(false) };
+        Ok(rules.iter().all(|rule| ids.contains(&rule.id)))
     }
 
     /// Removes rules of a question whose answer did not count.

@@ -7,6 +7,7 @@ use crate::{
         command::{ActorCommand, OpenedQuestion, QuestionState},
     },
 };
+use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
@@ -24,10 +25,13 @@ use a2a_hub_protocol::{
     },
     task::TaskState,
 };
-use a2a_hub_store::{ClosedQuestion, ClosedQuestionFilter, Head, HeadFilter, StorageError};
+use a2a_hub_store::{
+    ClosedQuestion, ClosedQuestionFilter, Head, HeadFilter, StorageError, StoredTask,
+};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use std::{
     collections::{BTreeMap, HashMap, btree_map::Entry},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{sync::oneshot, time::timeout};
@@ -76,7 +80,9 @@ impl Questions<'_> {
                 for id in ids {
                     let open = found.iter().find(|found| found.question.id == id);
                     results.push(match always.zip(open) {
-                        Some((terms, open)) => self.allow_always(caller, id, open, terms).await?,
+                        Some((terms, open)) => {
+                            self.allow_always(caller, (id, open), &found, terms).await?
+                        }
                         None => {
                             let by = &caller.principal;
                             self.answer_question(tenant, id, open, &answer, by).await?
@@ -248,8 +254,8 @@ impl Questions<'_> {
     async fn allow_always(
         &self,
         caller: &Caller,
-        id: QuestionId,
-        open: &FoundQuestion,
+        (id, open): (QuestionId, &FoundQuestion),
+        found: &[FoundQuestion],
         terms: AlwaysAnswer,
     ) -> Result<QuestionResult, HubError> {
         let Some(request) = &open.question.permission else {
@@ -257,10 +263,7 @@ impl Questions<'_> {
                        can be made of it; allow it this time (`a2a-hub allow ID`)";
             return Ok(not_counted(id, why.to_owned()));
         };
-        let asking = &open.question.task_id;
-        let task = self.0.stored(asking).await?;
-        let agent = self.0.directory.agent(&open.question.agent_id);
-        let (Some(stored), Some(agent)) = (task, agent) else {
+        let Some((stored, agent)) = self.asking(open).await? else {
             let why = "the agent that asks is in another hub, or was removed; make the standing \
                        permission there, or allow it this time (`a2a-hub allow ID`)";
             return Ok(not_counted(id, why.to_owned()));
@@ -273,11 +276,36 @@ impl Questions<'_> {
         };
         let (tenant, by) = (&caller.tenant, &caller.principal);
         let result = self.answer_question(tenant, id, Some(open), "allow", by).await?;
-        if result.answered {
-            return Ok(QuestionResult { rules, ..result });
+        if !result.answered {
+            operations.take_back(tenant, &rules).await;
+            return Ok(result);
         }
-        operations.take_back(tenant, &rules).await;
-        Ok(result)
+        let mut also_allowed = Vec::new();
+        for other in found.iter().filter(|other| other.question.id != result.id) {
+            if self.is_allowed(other, &rules).await? {
+                let id = other.question.id.clone();
+                let answer = self.answer_question(tenant, id, Some(other), "allow", by).await?;
+                also_allowed.extend(answer.answered.then_some(answer.id));
+            }
+        }
+        Ok(QuestionResult { rules, also_allowed, ..result })
+    }
+
+    /// True if one of these rules allows the request of an open question.
+    async fn is_allowed(&self, open: &FoundQuestion, rules: &[String]) -> Result<bool, HubError> {
+        let Some(request) = &open.question.permission else { return Ok(false) };
+        let Some((stored, agent)) = self.asking(open).await? else { return Ok(false) };
+        let operations = PermissionOperations(self.0);
+        Ok(operations.is_allowed((&stored.task, &*agent), request, rules).await?)
+    }
+
+    /// Task that asks a question, and its agent; none if one of them is unknown here.
+    async fn asking(
+        &self,
+        open: &FoundQuestion,
+    ) -> Result<Option<(StoredTask, Arc<Agent>)>, StorageError> {
+        let stored = self.0.stored(&open.question.task_id).await?;
+        Ok(stored.zip(self.0.directory.agent(&open.question.agent_id)))
     }
 
     async fn postpone(
@@ -395,13 +423,13 @@ fn page(found: Vec<FoundQuestion>, query: &QuestionQuery) -> OpenQuestions {
 
 /// Result of an answer that counts.
 fn answered(id: QuestionId) -> QuestionResult {
-    QuestionResult { id, answered: true, rules: Vec::new(), error: None, earlier: None }
+    let (rules, also_allowed, error, earlier) = Default::default();
+    QuestionResult { id, answered: true, rules, also_allowed, error, earlier }
 }
 
 /// Result of an answer that does not count, for this reason.
 fn not_counted(id: QuestionId, why: String) -> QuestionResult {
-    let (answered, error) = (false, Some(why));
-    QuestionResult { id, answered, rules: Vec::new(), error, earlier: None }
+    QuestionResult { answered: false, error: Some(why), ..answered(id) }
 }
 
 fn unknown(id: &QuestionId) -> A2aError {

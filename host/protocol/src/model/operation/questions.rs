@@ -166,6 +166,10 @@ pub struct QuestionResult {
     /// Ids of the rules that were made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
+    /// Other open questions that these rules have answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub also_allowed: Vec<QuestionId>,
     /// Reason why it does not count: the question is unknown, closed, or was answered before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -29,6 +29,10 @@ fn request(words: &str) -> PermissionRequest {
 fn requesting() -> Fake {
     Fake::new(|stage: Stage| async move {
         let text = stage.text();
+        if let Some(lines) = text.strip_prefix("together\n") {
+            let answers = join_all(lines.lines().map(|line| pose(&stage, request(line), line)));
+            return completed(&answers.await.join(", "));
+        }
         let mut answers = Vec::new();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
@@ -47,19 +51,20 @@ fn requesting() -> Fake {
             answers.push(match reply {
                 Some(RuleReply::Allowed(_)) => "by rule".to_owned(),
                 Some(RuleReply::Denied(reason)) => reason,
-                None => {
-                    let mut prompt = Message::text(Role::Agent, format!("{line}?"));
-                    let kind = json!({ "kind": "permission" });
-                    prompt.metadata = Some(Metadata::from_iter([("question".to_owned(), kind)]));
-                    match stage.port.pose_request(request, prompt, None).await {
-                        Ok(answer) => answer.message.joined_text(),
-                        Err(why) => why.to_string(),
-                    }
-                }
+                None => pose(&stage, request, line).await,
             });
         }
         completed(&answers.join(", "))
     })
+}
+
+/// Asks the client about a request, and returns the answer.
+async fn pose(stage: &Stage, request: PermissionRequest, line: &str) -> String {
+    let mut prompt = Message::text(Role::Agent, format!("{line}?"));
+    let kind = json!({ "kind": "permission" });
+    prompt.metadata = Some(Metadata::from_iter([("question".to_owned(), kind)]));
+    let answer = stage.port.pose_request(request, prompt, None).await;
+    answer.map_or_else(|why| why.to_string(), |answer| answer.message.joined_text())
 }
 
 impl Stand {
@@ -199,6 +204,33 @@ async fn always_answers_later_requests() {
         next_hub.allow_once("cargo test --lib?").await;
         assert_eq!(said(&next_hub.until(&task, TaskState::Completed).await), "allow");
     }
+}
+
+/// Requests that were open before the rule was made are answered by it as well, and no others.
+#[tokio::test(start_paused = true)]
+async fn always_answers_open_requests_like_it() {
+    let stand = Stand::new();
+    let agents = agents_of(&stand, &config(), &requesting());
+    let lines = "together\ncargo test\ncargo test\ncargo fmt\ncargo test";
+    let task = stand.work(&agents, "a", lines).await;
+    let other = stand.work(&agents, "b", "cargo test").await;
+    stand.until(&other, TaskState::InputRequired).await;
+    stand.until(&task, TaskState::InputRequired).await;
+    let question = stand.only_question().await;
+    assert_eq!((question.agent_id.as_str(), question.text.as_str()), ("a", "cargo test?"));
+    let result = stand.answer_by(&Principal::Operator, &question.id, Some(TERMS)).await;
+    assert_eq!((result.answered, result.also_allowed.len()), (true, 2), "{result:?}");
+    stand.until(&other, TaskState::InputRequired).await;
+    loop {
+        let question = stand.only_question().await;
+        let result = stand.answer_by(&Principal::Operator, &question.id, None).await;
+        assert!(result.answered);
+        if question.text == "cargo fmt?" {
+            break;
+        }
+    }
+    let done = stand.until(&task, TaskState::Completed).await;
+    assert_eq!(said(&done), "allow, allow, allow, allow");
 }
 
 /// A rule answers for its agent, its words, its principal and its way only.
