@@ -110,6 +110,10 @@ impl Speaker for Configured {
         &self.program.program
     }
 
+    fn asks_before_report(&self) -> bool {
+        self.program.program == "opencode"
+    }
+
     fn name(&self) -> &str {
         &self.program.name
     }

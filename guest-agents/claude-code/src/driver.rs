@@ -289,6 +289,9 @@ impl Driver for Claude {
             }
             Ok(OutputLine::ControlRequest { request_id, request }) => {
                 let (directory, additional) = (self.directory.clone(), &self.additional);
+                // A hook may have changed the input.
+                let tool = request["tool_name"].as_str().unwrap_or_default();
+                self.shell.follow(tool, &request["input"]);
                 let shell = &self.shell;
                 match permission::question(&request_id, request, directory, additional, shell) {
                     Ok(question) => {
@@ -331,7 +334,9 @@ impl Driver for Claude {
 impl Claude {
     /// Handles a line that is not JSON: the CLI may wait for an answer, or for the next prompt.
     fn unreadable(&mut self, line: &str, fault: &NotJson) -> Vec<Action> {
-        if !line.trim_start().starts_with('{') {
+        if line.trim_start().starts_with('{') {
+            self.shell.lose_track();
+        } else {
             self.noise = cut(line);
         }
         let mut actions = skipped(line, fault);

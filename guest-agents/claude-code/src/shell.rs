@@ -12,14 +12,54 @@ const MOVING_TOOLS: &str = "Worktree";
 /// Member of the idle state.
 const MOVED: &str = "shellMoved";
 
-/// Programs of a shell that change its directory, or run text that may.
-const MOVES: [&str; 10] =
-    ["cd", "pushd", "popd", "eval", "source", ".", "exec", "builtin", "command", "alias"];
-
-/// Words of a shell's grammar, behind which another command begins.
-const GRAMMAR: [&str; 13] = [
-    "if", "then", "elif", "else", "while", "until", "do", "for", "case", "select", "time",
-    "function", "coproc",
+/// Words of bash and zsh that change the shell's directory, run text that may, or begin another
+/// command.
+const MOVES: [&str; 45] = [
+    "-",
+    ".",
+    "alias",
+    "always",
+    "autoload",
+    "builtin",
+    "case",
+    "cd",
+    "chdir",
+    "command",
+    "coproc",
+    "do",
+    "elif",
+    "else",
+    "emulate",
+    "enable",
+    "eval",
+    "exec",
+    "fc",
+    "for",
+    "foreach",
+    "function",
+    "if",
+    "j",
+    "mapfile",
+    "nocorrect",
+    "noglob",
+    "popd",
+    "pushd",
+    "r",
+    "readarray",
+    "repeat",
+    "sched",
+    "select",
+    "shopt",
+    "setopt",
+    "source",
+    "then",
+    "time",
+    "trap",
+    "until",
+    "while",
+    "z",
+    "zle",
+    "zmodload",
 ];
 
 /// Shell of the CLI, as far as its commands tell.
@@ -44,6 +84,11 @@ impl Shell {
         self.moved
     }
 
+    /// Takes note of a line of the CLI that cannot be read: it may be a command.
+    pub fn lose_track(&mut self) {
+        self.moved = true;
+    }
+
     /// Takes note of a tool's use.
     pub fn follow(&mut self, tool: &str, input: &Value) {
         self.moved |= match tool {
@@ -53,19 +98,23 @@ impl Shell {
     }
 }
 
-/// True if the command may change the shell's directory: it names a program that does, or builds
-/// words in a way that is not read here.
+/// True if the command may change the shell's directory: it names a word that does, or builds words
+/// in a way that is not read here.
 fn may_move(command: &str) -> bool {
     if command.contains(['$', '`', '\\', '{', '}', '*', '?', '[', ']', '~', '!', '#']) {
         return true;
     }
-    let text: String = command.chars().filter(|char| !matches!(char, '\'' | '"')).collect();
+    // Redirects to a number, whose `&` separates no commands.
+    let text = command.replace("2>&1", " ").replace(">&2", " ");
     let begins = |part: &str| {
-        // A redirect may stand before the program.
-        let (words, redirect) = part.split_once(['<', '>']).unwrap_or((part, ""));
-        let first = words.split_whitespace().find(|word| !word.contains('='));
-        let first = first.into_iter().chain(redirect.split_whitespace());
-        first.into_iter().any(|word| MOVES.contains(&word) || GRAMMAR.contains(&word))
+        let Some(first) = part.split_whitespace().next() else { return false };
+        let word: String = first.chars().filter(|char| !matches!(char, '\'' | '"')).collect();
+        // Behind a redirect or a quoted assignment, another word is the command.
+        let is_prefix =
+            word.contains(['<', '>']) || (word.contains('=') && part.contains(['\'', '"']));
+        let command = part.split_whitespace().find(|word| !word.contains('='));
+        let command = command.unwrap_or_default().replace(['\'', '"'], "");
+        is_prefix || MOVES.contains(&word.as_str()) || MOVES.contains(&command.as_str())
     };
     text.split([';', '|', '&', '(', ')', '\n']).any(begins)
 }
@@ -93,6 +142,20 @@ mod tests {
             ("if true; then cd x; fi", true),
             ("\\cd x", true),
             ("> out cd x", true),
+            ("cargo test 2>&1 | tail -3", false),
+            ("echo hi >&2", false),
+            ("2>&1 cd sub", true),
+            (">&2 cd sub", true),
+            (">|out cd sub", true),
+            ("A='x y' cd sub", true),
+            ("A=1 B=2 cd sub", true),
+            ("trap 'cd sub' DEBUG", true),
+            ("mapfile -C 'cd sub' -c 1 x < f", true),
+            ("chdir sub", true),
+            ("noglob cd sub", true),
+            ("repeat 1 cd sub", true),
+            ("emulate sh -c 'cd sub'", true),
+            ("true & cd sub", true),
         ] {
             assert_eq!(may_move(command), moves, "{command}");
         }

@@ -201,8 +201,12 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
     let console = global.console();
     let questions = list(&open["questions"]);
     console.print_fitted(table(questions, Timestamp::now()).text(console.columns()))?;
+    let mut allowed_too = HashSet::new();
     for (number, question) in (1..).zip(questions) {
         let id = text(&question["id"]);
+        if allowed_too.contains(id) {
+            continue;
+        }
         let columns = console.stderr_columns().unwrap_or(80);
         let path = path_of(question);
         let whose = format!("{number}/{} {path}", questions.len());
@@ -218,6 +222,8 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
                 let always = json!({});
                 let request = json!({ "ids": [id], "answer": "allow", "always": always });
                 let results = client.call("hub/questions/answer", request).await?;
+                let others = list(&results[0]["alsoAllowed"]).iter();
+                allowed_too.extend(others.map(|id| text(id).to_owned()));
                 console.note(match results[0]["answered"] == true {
                     true => format!("allowed, and from now on by {}", new_rules(&results[0])),
                     false => refusal(&results[0]),

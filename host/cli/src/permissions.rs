@@ -22,6 +22,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
+/// Most characters of a command to copy.
+const MAX_COMMAND: usize = 4_000;
+
 /// Length of the date of a time.
 const DATE: usize = 10;
 
@@ -46,6 +49,8 @@ pub(crate) enum PermissionsCommand {
     },
     /// Test which rule would answer a request, and what a rule for it would have to say
     Test(TestArgs),
+    /// Suggest rules by your latest answers, tested on these answers
+    Suggest,
 }
 
 #[derive(Debug, Args)]
@@ -68,6 +73,9 @@ pub(crate) struct AddArgs {
     /// Any directory of the repository, not only its top; a rule that denies always holds in all
     #[arg(long = "below")]
     in_any_directory: bool,
+    /// This directory, relative to the repository
+    #[arg(long, value_name = "PATH", conflicts_with = "in_any_directory")]
+    at: Option<String>,
     /// Changes of this file, relative to the repository
     #[arg(long, value_name = "PATH", conflicts_with_all = ["read", "words"])]
     edit: Option<String>,
@@ -129,6 +137,10 @@ pub(crate) fn permissions(global: &Global, command: &PermissionsCommand) -> anyh
             global.show(&rule, || Ok(added_text(&global.command(), &rule)))?;
         }
         PermissionsCommand::Remove { ids } => return remove(global, ids),
+        PermissionsCommand::Suggest => {
+            let suggested = ask(global, "hub/permissions/suggest", json!({}))?;
+            global.show(&suggested, || Ok(suggested_text(&global.command(), &suggested)))?;
+        }
         PermissionsCommand::Test(args) => {
             let test = ask(global, "hub/permissions/test", tested(args)?)?;
             global.show(&test, || Ok(test_text(&global.command(), &test)))?;
@@ -159,7 +171,11 @@ fn directory(typed: Option<&Path>) -> anyhow::Result<String> {
 
 fn added(args: &AddArgs) -> anyhow::Result<Value> {
     let denies = args.never || args.deny.is_some();
-    let location = if args.in_any_directory || denies { "**" } else { "" };
+    let location = match &args.at {
+        Some(path) => path,
+        None if args.in_any_directory || denies => "**",
+        None => "",
+    };
     let pattern = match (&args.edit, &args.read, &args.words[..]) {
         (Some(path), _, _) => json!({ "kind": "edit", "path": path }),
         (_, Some(path), _) => json!({ "kind": "read", "path": path }),
@@ -289,6 +305,73 @@ fn added_text(command: &str, rule: &Value) -> Text {
     output
 }
 
+/// Renders suggested rules, each with the command that adds it.
+fn suggested_text(command: &str, suggested: &Value) -> Text {
+    let rules = list(&suggested["rules"]);
+    let (requests, answered) = (&suggested["requests"], &suggested["answered"]);
+    if rules.is_empty() {
+        return format!(
+            "nothing to suggest: of your last {requests} answers, none came often enough\n"
+        )
+        .into();
+    }
+    let plain = crate::ui::text::PLAIN;
+    let mut output = Text::new();
+    for rule in rules {
+        let answers = &rule["answers"];
+        let mut shown = rule.clone();
+        if let Some(members) = shown.as_object_mut() {
+            members.insert("effect".to_owned(), "allow".into());
+        }
+        output
+            .push(plain, &format!("{} ({answers} times), {}\n", summary(&shown), conditions(rule)));
+        if let Some(warning) = rule["warning"].as_str() {
+            output.push(plain, &format!("    note: {}\n", line(warning, SHOWN)));
+        }
+        output.push(FAINT, &format!("    {command} permissions add {}\n", add_arguments(rule)));
+    }
+    output.push(
+        plain,
+        &format!("they would have answered {answered} of your last {requests} prompts, and none that you denied\n"),
+    );
+    output
+}
+
+/// Arguments of `permissions add` for a suggested rule.
+fn add_arguments(rule: &Value) -> String {
+    let mut words = Vec::new();
+    let mut option = |name: &str, value: &str| {
+        words.push(format!("{name} {}", shell_word(value)));
+    };
+    option("--agent", text(&rule["agent"]));
+    option("--cwd", text(&rule["repository"]));
+    let through: Vec<_> = list(&rule["through"]).iter().map(text).collect();
+    if !through.is_empty() {
+        option("--through", &through.join(","));
+    }
+    if let Some(principal) = rule["principal"].as_str().filter(|it| *it != "operator") {
+        option("--principal", principal);
+    }
+    let pattern = &rule["pattern"];
+    if let Some(directory) = pattern["directory"].as_str().filter(|path| !path.is_empty()) {
+        option("--at", directory);
+    }
+    let kind = text(&pattern["kind"]);
+    if kind != "run" {
+        option(&format!("--{kind}"), text(&pattern["path"]));
+    }
+    for (member, flag) in
+        [("outsideSandbox", "--outside-sandbox"), ("trustsWorkspace", "--trust-workspace")]
+    {
+        words.extend((rule[member] == true).then(|| flag.to_owned()));
+    }
+    let command: Vec<_> = list(&pattern["words"]).iter().map(text).map(pattern_word).collect();
+    if !command.is_empty() {
+        words.push(format!("-- {}", command.join(" ")));
+    }
+    line(&words.join(" "), MAX_COMMAND)
+}
+
 fn test_text(command: &str, test: &Value) -> Text {
     let rules: Vec<_> = list(&test["rules"]).iter().map(text).collect();
     let verdict = match text(&test["verdict"]) {
@@ -354,6 +437,25 @@ mod tests {
             text: use pnpm[2J
         ");
         assert!(rules_text(&json!({}), now, None).words().contains("allow --always"));
+    }
+
+    #[test]
+    fn suggested_rule_is_added_by_shown_command() {
+        let pattern = json!({ "kind": "run", "words": ["npm", "run", "a b"], "directory": "web" });
+        let rule = json!({ "pattern": pattern, "agent": "codex", "vendor": "codex",
+            "repository": "/src/my shop", "principal": "automation:nightly", "outsideSandbox": true,
+            "trustsWorkspace": true, "answers": 9 });
+        let shown = json!({ "rules": [rule], "requests": 52, "answered": 41 });
+        insta::assert_snapshot!(suggested_text("a2a-hub", &shown).words(), @r#"
+        allow npm run 'a b' (9 times), in /src/my shop/web; asked by codex, outside of its sandbox; in tasks of automation:nightly
+            a2a-hub permissions add --agent codex --cwd '/src/my shop' --principal automation:nightly --at web --outside-sandbox --trust-workspace -- npm run 'a b'
+        they would have answered 41 of your last 52 prompts, and none that you denied
+        "#);
+        assert!(
+            suggested_text("a2a-hub", &json!({ "requests": 0 }))
+                .words()
+                .contains("nothing to suggest")
+        );
     }
 
     #[test]

@@ -139,8 +139,10 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::ResumeSchedule { .. }
         | Operation::Trigger(_)
         | Operation::Topic(TopicRequest::Delete(_))
-        // Who removes a rule that denies widens what is allowed.
-        | Operation::Permission(RuleRequest::Add(_) | RuleRequest::Remove { .. })
+        // Removing a rule that denies widens what is allowed, and a test looks at directories.
+        | Operation::Permission(
+            RuleRequest::Add(_) | RuleRequest::Remove { .. } | RuleRequest::Test(_),
+        )
         | Operation::ListPlugins
         // The results cover all tenants.
         | Operation::Status
@@ -198,7 +200,7 @@ pub fn needed(operation: &Operation) -> Access {
         | Operation::GetContext { .. }
         // An agent's program must neither see nor answer requests for permission.
         | Operation::Question(_)
-        | Operation::Permission(RuleRequest::List | RuleRequest::Test(_))
+        | Operation::Permission(RuleRequest::List | RuleRequest::Suggest)
         | Operation::CheckAgent { .. }
         | Operation::WatchHub
         | Operation::GetCard { agent: None } => Access::Use,

@@ -16,4 +16,5 @@ pub mod programs;
 pub mod request;
 pub mod rules;
 pub mod shell;
+pub mod suggest;
 pub mod tested;

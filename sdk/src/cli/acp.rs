@@ -20,6 +20,7 @@ mod check;
 mod content;
 mod mode;
 mod options;
+mod request;
 mod servers;
 mod speaker;
 mod tool;
@@ -98,6 +99,9 @@ pub struct Acp<S> {
     plan: Plan,
     /// Questions that wait for a decision, by their id as JSON.
     open_questions: BTreeMap<String, AnswerForm>,
+    /// Request for permission that waits for the program's report of its call: its id and
+    /// parameters.
+    early_request: Option<(Value, Value)>,
     /// Cumulative cost of the session in US dollars, if the program reports it.
     cost: Option<f64>,
     /// Size of the context, if the program reports it.
@@ -204,6 +208,7 @@ impl<S: Speaker> Acp<S> {
             tools: BTreeMap::new(),
             plan: Plan::default(),
             open_questions: BTreeMap::new(),
+            early_request: None,
             cost: None,
             context: None,
             result: Value::Null,
@@ -398,39 +403,6 @@ impl<S: Speaker> Acp<S> {
         let prompt = self.request(Awaited::Prompt, "session/prompt", &params);
         notice.into_iter().chain(prompt).collect()
     }
-
-    fn asks(&mut self, id: &Value, method: &str, params: &Value) -> Vec<Action> {
-        let (form, mut question) = match method {
-            "session/request_permission" => {
-                let directories = [&[self.directory.clone()][..], &self.job.additional].concat();
-                let tool = self.tool(&params["toolCall"]);
-                let earlier = tool.known().clone();
-                tool.merge(&params["toolCall"]);
-                let mut question = tool.question(&directories);
-                question.facts = Some(json!({
-                    "vendor": self.speaker.vendor(),
-                    "request": params,
-                    "call": earlier,
-                    "directory": self.directory,
-                }));
-                AnswerForm::approval(params, question, S::SHOWS_CHOICES)
-            }
-            "elicitation/create" if params["mode"] == "form" || params["mode"].is_null() => {
-                AnswerForm::form(params)
-            }
-            _ => {
-                return vec![refuse(id, -32601, &format!("{method} is not offered"))];
-            }
-        };
-        if self.is_interrupted {
-            return vec![send(&json!({ "id": id, "result": form.cancelled() }))];
-        }
-        // An approval of the driver's own would be for everything of the kind.
-        question.for_session &= self.speaker.keeps_approval(question.kind);
-        question.id = id.clone();
-        self.open_questions.insert(id.to_string(), form);
-        vec![Action::Ask(Box::new(question))]
-    }
 }
 
 impl<S: Speaker> Driver for Acp<S> {
@@ -538,8 +510,8 @@ impl<S: Speaker> Driver for Acp<S> {
             | Awaited::Model
             | Awaited::Effort
             | Awaited::Again
-            | Awaited::Prompt
             | Awaited::Over => Vec::new(),
+            Awaited::Prompt => self.ask_late(),
         }
     }
 

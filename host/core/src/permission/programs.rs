@@ -149,6 +149,22 @@ pub fn runs_workspace_code(program: &str) -> Option<&'static str> {
     find(WORKSPACE, program)
 }
 
+/// True for the path of a program outside of the directories that only an administrator changes:
+/// the agent may have written it.
+pub fn is_private_path(program: &str) -> bool {
+    const SYSTEM: [&str; 8] = [
+        "/bin/",
+        "/sbin/",
+        "/usr/bin/",
+        "/usr/sbin/",
+        "/usr/local/bin/",
+        "/usr/local/sbin/",
+        "/opt/homebrew/bin/",
+        "/nix/store/",
+    ];
+    program.contains('/') && !SYSTEM.iter().any(|directory| program.starts_with(directory))
+}
+
 /// Reason why no pattern may stand for an argument of a program.
 pub fn takes_exact_arguments(program: &str) -> Option<&'static str> {
     find(OPTIONS, program)

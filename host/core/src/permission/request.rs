@@ -28,6 +28,15 @@ use serde_json::Value;
 /// Maximum number of characters of a vendor's name.
 const MAX_VENDOR: usize = 64;
 
+/// True if the request is for a command, as far as its kind tells.
+fn runs(facts: &Value) -> bool {
+    let request = &facts["request"];
+    let is_shell = matches!(request["tool_name"].as_str(), Some("Bash" | "Monitor"));
+    let is_command = facts["method"] == "item/commandExecution/requestApproval";
+    let kinds = [&request["toolCall"]["kind"], &facts["call"]["kind"]];
+    is_shell || is_command || kinds.iter().any(|kind| **kind == "execute")
+}
+
 /// Reads the request of a program from the facts that its driver sent.
 pub fn read(facts: &Value) -> PermissionRequest {
     let vendor = facts["vendor"].as_str().unwrap_or_default();
@@ -42,7 +51,7 @@ pub fn read(facts: &Value) -> PermissionRequest {
     PermissionRequest {
         vendor: line(vendor, MAX_VENDOR),
         outside_sandbox: asks_outside_sandbox(vendor),
-        action: action.unwrap_or_else(|reason| Action::Other { reason }),
+        action: action.unwrap_or_else(|reason| Action::Other { reason, runs: runs(facts) }),
     }
 }
 

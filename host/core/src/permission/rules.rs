@@ -12,10 +12,10 @@ mod propose;
 mod subject;
 mod time;
 
-use a2a_hub_protocol::permission::{PermissionRule, RuleEffect};
+use a2a_hub_protocol::permission::{Action, ActionPattern, PermissionRule, RuleEffect};
 pub use check::check;
 pub use describe::describe;
-use matching::{allows, denies};
+use matching::{allows, denies, denies_in_scope};
 pub use propose::{patterns, warning};
 pub use subject::RuleSubject;
 use subject::parts;
@@ -27,6 +27,20 @@ pub enum RuleVerdict<'r> {
     Allowed(Vec<&'r PermissionRule>),
     /// One command or path is denied by this rule.
     Denied(&'r PermissionRule),
+}
+
+/// Rule that may deny a request which the hub cannot read: one with effect `never` for commands, in
+/// the scope of the request, if the request is for a command.
+pub fn obscured<'r>(
+    rules: &'r [PermissionRule],
+    subject: &RuleSubject<'_>,
+) -> Option<&'r PermissionRule> {
+    let is_command = matches!(subject.request.action, Action::Other { runs: true, .. });
+    let is_for_commands = |rule: &&PermissionRule| {
+        rule.effect == RuleEffect::Never && matches!(rule.pattern, ActionPattern::Run { .. })
+    };
+    let mut candidates = rules.iter().filter(is_for_commands);
+    candidates.find(|rule| is_command && denies_in_scope(rule, subject))
 }
 
 /// Answer of the rules to a request, or `None` if people must be asked.

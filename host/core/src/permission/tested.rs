@@ -23,7 +23,10 @@ pub fn request(vendor: &str, action: &TestedAction, directory: &str) -> Permissi
     PermissionRequest {
         vendor: vendor.to_owned(),
         outside_sandbox: vendor == CODEX,
-        action: read.unwrap_or_else(|reason| Action::Other { reason }),
+        action: read.unwrap_or_else(|reason| Action::Other {
+            reason,
+            runs: matches!(action, TestedAction::Run(_)),
+        }),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::task::{metadata, tree_budget::Usage};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, StatusUpdate, TaskEvent},
     message::{Content, Message, Metadata, Part},
+    permission::ANSWERED_BY_RULE,
     question::QUESTION,
     task::{Artifact, Task, TaskState},
 };
@@ -115,6 +116,8 @@ fn take_status(task: &mut Task, update: &StatusUpdate) {
     task.status = update.status.clone();
     if let Some(facts) = &update.metadata {
         merge(task.metadata.get_or_insert_with(Metadata::new), facts);
+        // A fact about this event, and none about the task.
+        task.metadata.take_if(|facts| facts.remove(ANSWERED_BY_RULE).is_some() && facts.is_empty());
     }
     if metadata::ends_run(update)
         && let Some(known) = &mut task.metadata

@@ -456,13 +456,8 @@ impl Tasks {
 
 #[async_trait::async_trait]
 impl OtherTasks for Tasks {
-    fn rules(
-        &self,
-        agent: &Arc<Agent>,
-        task: &Task,
-        by: Option<Principal>,
-    ) -> Arc<dyn AnswerRequests> {
-        Arc::new(TaskRules::new(self.clone(), task, agent, by))
+    fn rules(&self, agent: &Arc<Agent>, task: &Task) -> Arc<dyn AnswerRequests> {
+        Arc::new(TaskRules::new(self.clone(), task, agent))
     }
 
     fn worktrees(&self) -> Option<&Worktrees> {

@@ -9,7 +9,7 @@ use a2a_hub_core::task::{
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, TaskEvent},
     id::QuestionId,
-    message::Message,
+    message::{Message, Metadata},
     permission::{PermissionRequest, RuleAnswer},
     question::Question as AgentQuestion,
     task::{Task, TaskState},
@@ -233,13 +233,20 @@ impl TaskPort for ActorPort {
         let Some(rules) = &self.rules else { return Ok(None) };
         let answered = match rules.answer(request, only_denials).await {
             Ok(answered) => answered,
-            // Nothing is allowed by rules that cannot be read: the client is asked.
+            // Rules that cannot be read allow nothing: the client is asked, or else it is denied.
             Err(why) => {
-                tracing::warn!(%why, "cannot read the standing permissions, asking the client");
-                return Ok(None);
+                tracing::warn!(%why, only_denials, "cannot read the standing permissions");
+                let reason =
+                    "the standing permissions of the operator cannot be read now; try again later";
+                return Ok(only_denials.then(|| RuleReply::Denied(reason.to_owned())));
             }
         };
         let Some(answered) = answered else { return Ok(None) };
+        if let Some(lists) = &self.lists {
+            let facts = Metadata::from_iter([answered.answer.member()]);
+            let added = lists.lock().add([ListEntry::Status(Some(&facts))]);
+            added.map_err(|full| Failure::Exhausted(full.to_string()))?;
+        }
         let (reply, (stored_tx, stored)) = (answered.reply.clone(), oneshot::channel());
         let sent = self.queue.send(GuestRequest::Ruled(Box::new(answered), stored_tx)).await;
         sent.map_err(|_| Failure::Cancelled)?;
@@ -293,7 +300,6 @@ mod tests {
     use super::*;
     use a2a_hub_protocol::{
         id::{ContextId, TaskId},
-        message::Metadata,
         task::TaskStatus,
     };
     use serde_json::json;

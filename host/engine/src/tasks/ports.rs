@@ -67,13 +67,8 @@ pub(super) trait OtherTasks: Send + Sync {
         run: RunKind,
     ) -> Arc<dyn DelegatePort>;
 
-    /// Rules for the requests of the agent that works on `task`; `by` sent the message.
-    fn rules(
-        &self,
-        agent: &Arc<Agent>,
-        task: &Task,
-        by: Option<Principal>,
-    ) -> Arc<dyn AnswerRequests>;
+    /// Rules for the requests of the agent that works on `task`.
+    fn rules(&self, agent: &Arc<Agent>, task: &Task) -> Arc<dyn AnswerRequests>;
 
     /// The worktrees of the tasks; none in a hub without them.
     fn worktrees(&self) -> Option<&Worktrees>;

@@ -173,6 +173,7 @@ pub static METHODS: &[HubMethod] = &[
     permissions::ADD,
     permissions::REMOVE,
     permissions::TEST,
+    permissions::SUGGEST,
     HubMethod {
         name: "hub/triggers/list",
         summary: "List the triggers with their latest run, and those that their limit stopped",

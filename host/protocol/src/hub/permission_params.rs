@@ -97,6 +97,11 @@ pub(crate) fn list(_: Value) -> Result<Operation, A2aError> {
     Ok(Operation::Permission(RuleRequest::List))
 }
 
+/// Reads `hub/permissions/suggest`, which has no parameters.
+pub(crate) fn suggest(_: Value) -> Result<Operation, A2aError> {
+    Ok(Operation::Permission(RuleRequest::Suggest))
+}
+
 /// Reads the parameters of `hub/permissions/add`.
 pub(crate) fn add(params: Value) -> Result<Operation, A2aError> {
     let params: AddRuleParams = read(params)?;

@@ -5,7 +5,7 @@ use crate::{
         method::{HubMethod, PLAIN},
         params, permission_params,
     },
-    model::operation::{ListedRule, RemovedRules, RuleList, RuleTest},
+    model::operation::{ListedRule, RemovedRules, RuleList, RuleTest, SuggestedRules},
 };
 use schemars::{JsonSchema as _, SchemaGenerator};
 
@@ -28,6 +28,7 @@ pub(super) const ADD: HubMethod = HubMethod {
     params: permission_params::AddRuleParams::json_schema,
     result: SchemaGenerator::subschema_for::<ListedRule>,
     read: permission_params::add,
+    admin: true,
     ..PLAIN
 };
 
@@ -39,6 +40,7 @@ pub(super) const REMOVE: HubMethod = HubMethod {
     params: permission_params::RemoveParams::json_schema,
     result: SchemaGenerator::subschema_for::<RemovedRules>,
     read: permission_params::remove,
+    admin: true,
     ..PLAIN
 };
 
@@ -50,5 +52,17 @@ pub(super) const TEST: HubMethod = HubMethod {
     params: permission_params::TestParams::json_schema,
     result: SchemaGenerator::subschema_for::<RuleTest>,
     read: permission_params::test,
+    admin: true,
+    ..PLAIN
+};
+
+/// `hub/permissions/suggest`.
+pub(super) const SUGGEST: HubMethod = HubMethod {
+    name: "hub/permissions/suggest",
+    summary: "Suggest standing permissions by the latest answers of people, tested on these answers",
+    example: "{}",
+    params: params::NoParams::json_schema,
+    result: SchemaGenerator::subschema_for::<SuggestedRules>,
+    read: permission_params::suggest,
     ..PLAIN
 };

@@ -38,8 +38,8 @@ pub use handoff::HandOver;
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use page::{Page, TaskCursor};
 pub use permissions::{
-    ListedRule, NewRule, RemovedRules, RuleList, RuleReport, RuleRequest, RuleTest, TestedAction,
-    TestedRequest,
+    ListedRule, NewRule, RemovedRules, RuleList, RuleReport, RuleRequest, RuleTest, SuggestedRule,
+    SuggestedRules, TestedAction, TestedRequest,
 };
 pub use plugins::{
     AskedCapability, HeldBack, InstallationInfo, NotGranted, PluginChange, PluginInfo,

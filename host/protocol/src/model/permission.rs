@@ -52,6 +52,9 @@ pub enum Action {
     Other {
         /// Reason why the hub cannot read it exactly.
         reason: String,
+        /// True if it runs a command.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        runs: bool,
     },
 }
 

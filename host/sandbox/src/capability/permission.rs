@@ -6,13 +6,14 @@ use crate::store::{
     bindings::a2a::hub::{tasks, types},
     redaction::Hide as _,
     state::GuestState,
+    usage::json_bytes,
 };
 use a2a_hub_core::permission::request;
-use a2a_hub_protocol::permission::PermissionRequest;
+use a2a_hub_protocol::permission::{Action, PermissionRequest};
 use a2a_hub_runtime::{Failure, port::tasks::RuleReply};
 use serde_json::Value;
 
-/// Cost of the status that reports an answer of a rule, in bytes.
+/// Cost of the status that reports an answer of a rule, in bytes, beside the request.
 const REPORT: u64 = 1_024;
 
 impl GuestState {
@@ -41,11 +42,10 @@ impl GuestState {
     /// Reads the request from the facts of a guest.
     pub(super) async fn read_request(&mut self, facts: &str) -> Result<PermissionRequest, Failure> {
         if facts.len() > MAX_MESSAGE {
-            let why = format!(
-                "request a permission: the facts are {} bytes long, and {MAX_MESSAGE} are taken",
-                facts.len()
-            );
-            return Err(Failure::Exhausted(why));
+            let reason = format!("its request is longer than {MAX_MESSAGE} bytes");
+            let action = Action::Other { reason, runs: false };
+            let vendor = String::new();
+            return Ok(PermissionRequest { vendor, outside_sandbox: false, action });
         }
         self.account.before(facts.len()).await;
         let invalid = |why| Failure::Invalid(format!("request a permission: the facts are {why}"));
@@ -70,8 +70,9 @@ impl GuestState {
             return Ok(None);
         };
         // What is reported as allowed is not refused afterwards.
-        self.output.charge(1, REPORT)?;
-        self.until_its_pace(1, REPORT).await?;
+        let report = REPORT + json_bytes(request) + port.extra_status_bytes();
+        self.output.charge(1, report)?;
+        self.until_its_pace(1, report).await?;
         let cancel = self.cancel.clone();
         tokio::select! {
             reply = port.apply_rules(request, only_denials) => reply,

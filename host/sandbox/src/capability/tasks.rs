@@ -139,7 +139,11 @@ impl GuestState {
         // Counts as two events: the task waits, and, with or without an answer, the task goes on.
         // Each is stored separately, and moves the task's run permit.
         let values = values_of_parts(&prompt.parts, prompt.metadata.as_ref());
-        let weight = weight(&prompt, values) + FRAME;
+        let of_request = match &form {
+            QuestionForm::Request(request) => json_bytes(request),
+            QuestionForm::Blocking | QuestionForm::Posed => 0,
+        };
+        let weight = weight(&prompt, values) + FRAME + of_request;
         self.output.charge(2, weight)?;
         prompt.hide(&self.redaction.secrets);
         self.until_its_pace(QUESTION_PACE, weight).await?;

@@ -38,7 +38,7 @@ fn rule(id: &str, effect: RuleEffect) -> TenantRule {
 /// Status that reports a request which a rule has answered.
 fn answered(rule: &str, effect: RuleEffect, ms: u64) -> Arc<TaskEvent> {
     let mut event = Arc::unwrap_or_clone(status(TaskState::Working, ms, Some("allowed")));
-    let action = Action::Other { reason: "of a test".to_owned() };
+    let action = Action::Other { reason: "of a test".to_owned(), runs: false };
     let request = PermissionRequest { vendor: "claude".to_owned(), outside_sandbox: false, action };
     let id = QuestionId::new(format!("q{ms}"));
     if let TaskEvent::Status(update) = &mut event {

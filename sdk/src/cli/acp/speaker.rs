@@ -61,6 +61,12 @@ pub trait Speaker {
     /// Name of the program in the hub's rules: the vendor's word, such as `gemini`.
     fn vendor(&self) -> &str;
 
+    /// True if the program asks for permission of a command before it reports the directory of the
+    /// command, right behind the request.
+    fn asks_before_report(&self) -> bool {
+        false
+    }
+
     /// Name for people.
     fn name(&self) -> &str;
 

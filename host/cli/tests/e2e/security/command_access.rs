@@ -111,6 +111,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("permissions add --deny no -- rm", For::Operator),
     ("permissions remove missing", For::Operator),
     ("permissions test echo -- ls", For::Operator),
+    ("permissions suggest", For::Operator),
     ("task handoff TASK echo --no-wait", For::Operator),
     ("task diff TASK", For::Operator),
     ("task apply TASK", For::Operator),

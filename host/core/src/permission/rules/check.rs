@@ -155,10 +155,9 @@ fn check_program(rule: &PermissionRule, words: &[String], confined: bool) -> Res
             command(words)
         ));
     }
-    let repository = rule.repository.as_deref().unwrap_or_default();
-    let is_in_repository = path::relative(program, repository).is_some();
+    let is_private = programs::is_private_path(program);
     let reason = programs::runs_workspace_code(program)
-        .or_else(|| is_in_repository.then_some("is a file of the repository"));
+        .or_else(|| is_private.then_some("is a file that the agent may be able to change"));
     let is_confined = confined && !programs::asks_service(program);
     match reason {
         Some(reason) if !rule.trusts_workspace && !is_confined => Err(format!(
@@ -274,7 +273,13 @@ mod tests {
             ("stat|**", "sub/*", "", "", ""),
             ("npm|test", "", "`npm` runs scripts", "", ""),
             ("npm|**", "", "`npm` runs scripts", "", ""),
-            ("/repo/tool", "", "`/repo/tool` is a file of the repository", "", ""),
+            (
+                "/repo/tool",
+                "",
+                "`/repo/tool` is a file that the agent may be able to change",
+                "",
+                "",
+            ),
             ("docker|ps", "", "`docker` builds", "`docker` builds", ""),
             ("git|log|*", "", "`git` has options", "`git` has options", ""),
             ("find|**", "", "`find` has options", "`find` has options", ""),

@@ -15,7 +15,7 @@ pub fn describe(action: &Action) -> String {
         }
         Action::Edit { paths } => format!("change {}", paths.join(", ")),
         Action::Read { paths } => format!("read {}", paths.join(", ")),
-        Action::Other { reason } => format!("other: {reason}"),
+        Action::Other { reason, .. } => format!("other: {reason}"),
     };
     line(&text, MAX_CHARS)
 }
@@ -48,7 +48,7 @@ mod tests {
             (Action::Run { commands, directory }, r"run git commit -m 'it'\''s a' && ls '' in /w"),
             (Action::Edit { paths: words(&["/a", "/b"]) }, "change /a, /b"),
             (Action::Read { paths: words(&["/a\u{1b}[2J\n"]) }, "read /a[2J"),
-            (Action::Other { reason: "a\u{202e}b".to_owned() }, "other: ab"),
+            (Action::Other { reason: "a\u{202e}b".to_owned(), runs: true }, "other: ab"),
         ] {
             assert_eq!(describe(&action), expected);
         }

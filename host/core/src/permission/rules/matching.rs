@@ -38,6 +38,11 @@ pub(super) fn denies(
     part: RequestPart<'_>,
     subject: &RuleSubject<'_>,
 ) -> bool {
+    denies_in_scope(rule, subject) && denies_action(&rule.pattern, part, subject)
+}
+
+/// True if the rule denies anything in the scope of the request.
+pub(super) fn denies_in_scope(rule: &PermissionRule, subject: &RuleSubject<'_>) -> bool {
     rule.effect != RuleEffect::Allow
         && rule.agent.as_ref().is_none_or(|agent| agent == subject.agent)
         && (rule.through.is_empty() || rule.through == subject.through)
@@ -45,7 +50,6 @@ pub(super) fn denies(
         && rule.repository.as_ref().is_none_or(|repository| repository == subject.repository)
         && rule.principal.as_deref().is_none_or(|principal| Some(principal) == subject.principal)
         && !is_expired(rule, subject.now)
-        && denies_action(&rule.pattern, part, subject)
 }
 
 fn is_before_expiry(rule: &PermissionRule, now: &str) -> bool {
@@ -102,10 +106,8 @@ fn allows_run(
 /// True if the program may run code that the agent may have changed: its maker trusts it, or the
 /// sandbox confines it.
 fn is_code_trusted(rule: &PermissionRule, program: &str, subject: &RuleSubject<'_>) -> bool {
-    let is_in = |directory| path::relative(program, directory).is_some();
-    let runs_workspace_code = programs::runs_workspace_code(program).is_some()
-        || is_in(subject.root)
-        || is_in(subject.repository);
+    let runs_workspace_code =
+        programs::runs_workspace_code(program).is_some() || programs::is_private_path(program);
     let is_confined = subject.confined && !programs::asks_service(program);
     !runs_workspace_code || rule.trusts_workspace || is_confined
 }

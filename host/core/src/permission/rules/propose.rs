@@ -8,7 +8,7 @@ use a2a_hub_protocol::permission::{Action, ActionPattern};
 /// Exact patterns that rules need to allow a request always, one for each command or path. Returns
 /// the reason if no rule can allow it.
 pub fn patterns(subject: &RuleSubject<'_>) -> Result<Vec<ActionPattern>, String> {
-    if let Action::Other { reason } = &subject.request.action {
+    if let Action::Other { reason, .. } = &subject.request.action {
         return Err(format!("no rule can allow this: {reason}"));
     }
     if subject.principal.is_none() {
@@ -83,7 +83,9 @@ fn without_wildcard(path: &str) -> Result<String, String> {
 pub fn warning(pattern: &ActionPattern) -> Option<String> {
     let ActionPattern::Run { words, .. } = pattern else { return None };
     let program = words.first()?;
-    let reason = programs::runs_workspace_code(program)?;
+    let is_private = programs::is_private_path(program);
+    let reason = programs::runs_workspace_code(program)
+        .or_else(|| is_private.then_some("is a file that the agent may be able to change"))?;
     let name = crate::text::plain_text::line(program, 64);
     Some(format!("`{name}` {reason}: with edit rights here this means: run anything as you"))
 }

@@ -86,7 +86,7 @@ impl TaskActor {
         };
         let lists = Some(self.lists());
         let task = self.recorder.task();
-        let rules = self.tasks.as_ref().map(|it| it.rules(&self.agent, task, by.clone()));
+        let rules = self.tasks.as_ref().map(|it| it.rules(&self.agent, task));
         let port = Arc::new(ActorPort { queue, repeated_bytes, of_hub, lists, rules });
         let journal = self.recording.is_some().then(|| Arc::clone(&port) as _);
         let worktrees = self.tasks.as_ref().filter(|_| has_worktree);

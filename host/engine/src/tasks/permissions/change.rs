@@ -2,6 +2,7 @@
 
 use super::{
     PermissionScope,
+    past_answers::suggested,
     scope::{CheckoutPaths, checkout_of},
 };
 use crate::{error::HubError, tasks::Tasks};
@@ -60,6 +61,7 @@ impl PermissionOperations<'_> {
             RuleRequest::Test(typed) => {
                 RuleReport::Tested(Box::new(self.test(caller, *typed).await?))
             }
+            RuleRequest::Suggest => RuleReport::Suggested(suggested(self.0, &caller.tenant).await?),
         })
     }
 
@@ -167,7 +169,7 @@ impl PermissionOperations<'_> {
             );
             return Err(A2aError::new(ErrorKind::Authentication, why).into());
         }
-        let scope = PermissionScope::of_task(self.0, task, agent, None).await?;
+        let scope = PermissionScope::of_task(self.0, task, agent).await?;
         let by = caller.principal.to_log();
         let created = rules_of(&scope, (question, request), terms, &by)
             .map_err(|why| A2aError::new(ErrorKind::UnsupportedOperation, why))?;
@@ -189,7 +191,7 @@ impl PermissionOperations<'_> {
         request: &PermissionRequest,
         ids: &[String],
     ) -> Result<bool, StorageError> {
-        let scope = PermissionScope::of_task(self.0, task, agent, None).await?;
+        let scope = PermissionScope::of_task(self.0, task, agent).await?;
         let (rules, now) = (self.0.permissions.rules(&scope.tenant).await?, clock::now());
         let verdict = rules::decide(&rules, &scope.subject(request, &now));
         let Some(RuleVerdict::Allowed(rules)) = verdict else { return Ok(false) };

@@ -2,6 +2,7 @@
 //! programs in place of a person. [`rules`](a2a_hub_core::permission::rules) decides.
 
 mod change;
+mod past_answers;
 mod scope;
 mod task_rules;
 
@@ -10,10 +11,11 @@ pub(super) use scope::PermissionScope;
 pub(super) use task_rules::TaskRules;
 
 use crate::error::HubError;
+use a2a_hub_clock as clock;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TenantId,
-    permission::PermissionRule,
+    permission::{PermissionRule, RuleEffect},
 };
 use a2a_hub_store::{StorageError, TaskStore, TenantRule};
 use parking_lot::RwLock;
@@ -48,10 +50,14 @@ impl RuleBook {
         Ok(known.get(tenant).cloned().unwrap_or_default())
     }
 
-    /// Adds a rule to those of a tenant. It is stored when this returns.
+    /// Adds a rule to those of a tenant. It is stored when this returns. Expired rules are deleted.
     async fn add(&self, tenant: &TenantId, rule: PermissionRule) -> Result<(), HubError> {
         let _changing = self.changing.lock().await;
-        let mut rules = Vec::clone(&*self.rules(tenant).await?);
+        let (before, now) = (self.rules(tenant).await?, clock::now());
+        let is_over =
+            |rule: &&PermissionRule| rule.expires_at.as_ref().is_some_and(|expiry| *expiry <= now);
+        let (expired, mut rules): (Vec<_>, Vec<_>) =
+            before.iter().cloned().partition(|rule| is_over(&rule));
         if rules.len() >= MAX_RULES {
             let why = format!(
                 "the tenant has {MAX_RULES} standing permissions, which is the most; remove some \
@@ -60,9 +66,20 @@ impl RuleBook {
             return Err(A2aError::new(ErrorKind::UnsupportedOperation, why).into());
         }
         let stored = TenantRule { tenant: tenant.clone(), rule };
-        self.storage.set_permission_rule(&stored).await?;
-        rules.push(stored.rule);
+        let denies = stored.rule.effect != RuleEffect::Allow;
+        rules.push(stored.rule.clone());
+        // A denial holds before it is stored, and a permission after that.
+        if denies {
+            self.replace(tenant, rules.clone()).await?;
+        }
+        if let Err(why) = self.storage.set_permission_rule(&stored).await {
+            self.replace(tenant, Vec::clone(&before)).await?;
+            return Err(why.into());
+        }
         self.replace(tenant, rules).await?;
+        for rule in expired {
+            self.storage.forget_permission_rule(&rule.id).await?;
+        }
         Ok(())
     }
 
@@ -70,10 +87,20 @@ impl RuleBook {
     /// this returns.
     async fn remove(&self, tenant: &TenantId, id: &str) -> Result<bool, StorageError> {
         let _changing = self.changing.lock().await;
-        let mut rules = Vec::clone(&*self.rules(tenant).await?);
-        let Some(at) = rules.iter().position(|rule| rule.id == id) else { return Ok(false) };
-        rules.remove(at);
-        self.storage.forget_permission_rule(id).await?;
+        let before = self.rules(tenant).await?;
+        let rules: Vec<_> = before.iter().filter(|rule| rule.id != id).cloned().collect();
+        if rules.len() == before.len() {
+            return Ok(false);
+        }
+        let allows = before.iter().any(|rule| rule.id == id && rule.effect == RuleEffect::Allow);
+        // A permission ends before that is stored, and a denial after it.
+        if allows {
+            self.replace(tenant, rules.clone()).await?;
+        }
+        if let Err(why) = self.storage.forget_permission_rule(id).await {
+            self.replace(tenant, Vec::clone(&before)).await?;
+            return Err(why);
+        }
         self.replace(tenant, rules).await?;
         Ok(true)
     }

@@ -62,16 +62,13 @@ impl PermissionScope {
 }
 
 impl PermissionScope {
-    /// Facts about a task of this agent; `by` sent the message that the agent works on.
+    /// Facts about a task of this agent.
     pub(super) async fn of_task(
         tasks: &Tasks,
         task: &Task,
         agent: &Agent,
-        by: Option<&Principal>,
     ) -> Result<Self, StorageError> {
-        let (through, root_task) = ancestor_agents(&*tasks.storage, &task.id).await?;
-        let begun_by = tasks.storage.askers(&root_task).await?.into_iter().next();
-        let begun_by = begun_by.map(|(_, principal)| principal);
+        let (through, principal) = origin(&*tasks.storage, &task.id).await?;
         let directory = metadata::working_directory(task);
         let directory = directory.or_else(|| agent.default_directory().map(str::to_owned));
         let CheckoutPaths { root, repository } =
@@ -82,26 +79,34 @@ impl PermissionScope {
             through,
             root,
             repository,
-            principal: begun_by.filter(|begun_by| speaks_for(by, begun_by)).map(|by| by.to_log()),
+            principal: principal.map(|by| by.to_log()),
             confined: agent.confines_programs(),
         })
     }
 }
 
-/// Agents of the tasks above, from the root on, and the root itself.
-async fn ancestor_agents(
+/// Agents of the tasks above, from the root on, and the principal that began the tree. None if
+/// somebody else has sent a message to one of these tasks, whose text must not use the permissions
+/// of the first.
+async fn origin(
     storage: &dyn TaskStore,
     task: &TaskId,
-) -> Result<(Vec<AgentId>, TaskId), StorageError> {
-    let (mut ancestors, mut root) = (Vec::new(), task.clone());
-    let mut parent = storage.head(task).await?.and_then(|head| head.parent);
-    while let Some(id) = parent.take().filter(|_| ancestors.len() < MAX_LEVELS) {
+) -> Result<(Vec<AgentId>, Option<Principal>), StorageError> {
+    let (mut ancestors, mut senders) = (Vec::new(), Vec::new());
+    let mut next = Some(task.clone());
+    while let Some(id) = next.take().filter(|_| ancestors.len() < MAX_LEVELS) {
         let Some(head) = storage.head(&id).await? else { break };
         ancestors.push(head.agent);
-        (root, parent) = (id, head.parent);
+        // The first of the root comes first.
+        senders.splice(0..0, storage.askers(&id).await?.into_iter().map(|(_, by)| by));
+        next = head.parent;
     }
     ancestors.reverse();
-    Ok((ancestors, root))
+    // The task itself is none of those above.
+    ancestors.pop();
+    let begun_by = senders.first().cloned();
+    let principal = begun_by.filter(|begun_by| senders.iter().all(|by| speaks_for(by, begun_by)));
+    Ok((ancestors, principal))
 }
 
 /// Checkout that contains a directory: a worktree of the hub, or a repository.
@@ -119,16 +124,13 @@ pub(super) async fn checkout_of(tasks: &Tasks, directory: String) -> CheckoutPat
 
 /// True if the rules for the principal that began a tree of tasks hold for a message of `by`. The
 /// text of a client must not use the permissions of the operator, and neither that of a trigger.
-fn speaks_for(by: Option<&Principal>, begun_by: &Principal) -> bool {
+fn speaks_for(by: &Principal, begun_by: &Principal) -> bool {
     match by {
-        None
-        | Some(
-            Principal::Operator
-            | Principal::OperatorHttp
-            | Principal::OperatorToken
-            | Principal::AgentTask { .. },
-        ) => true,
-        Some(by @ (Principal::Automation { .. } | Principal::Client(_) | Principal::Anonymous)) => {
+        Principal::Operator
+        | Principal::OperatorHttp
+        | Principal::OperatorToken
+        | Principal::AgentTask { .. } => true,
+        Principal::Automation { .. } | Principal::Client(_) | Principal::Anonymous => {
             by == begun_by
         }
     }
@@ -164,17 +166,16 @@ mod tests {
         let client = |name: &str| Principal::Client(name.to_owned());
         let trigger = || Principal::Automation { name: "hook".to_owned() };
         for (by, begun_by, speaks) in [
-            (None, Principal::Operator, true),
-            (Some(Principal::Operator), client("a"), true),
-            (Some(Principal::OperatorHttp), Principal::Operator, true),
-            (Some(client("a")), client("a"), true),
-            (Some(client("b")), client("a"), false),
-            (Some(client("a")), Principal::Operator, false),
-            (Some(trigger()), trigger(), true),
-            (Some(trigger()), Principal::Operator, false),
-            (Some(Principal::Anonymous), Principal::OperatorHttp, false),
+            (Principal::Operator, client("a"), true),
+            (Principal::OperatorHttp, Principal::Operator, true),
+            (client("a"), client("a"), true),
+            (client("b"), client("a"), false),
+            (client("a"), Principal::Operator, false),
+            (trigger(), trigger(), true),
+            (trigger(), Principal::Operator, false),
+            (Principal::Anonymous, Principal::OperatorHttp, false),
         ] {
-            assert_eq!(speaks_for(by.as_ref(), &begun_by), speaks, "{by:?} {begun_by:?}");
+            assert_eq!(speaks_for(&by, &begun_by), speaks, "{by:?} {begun_by:?}");
         }
     }
 }

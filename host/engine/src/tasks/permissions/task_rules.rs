@@ -8,8 +8,8 @@ use crate::tasks::{
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
-    access_control::Principal,
-    permission::rules::{RuleVerdict, decide, describe},
+    permission::rules::{RuleVerdict, decide, describe, obscured},
+    task::unattended::UnattendedRun,
 };
 use a2a_hub_protocol::{
     id::QuestionId,
@@ -19,27 +19,20 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::port::tasks::RuleReply;
 use a2a_hub_store::StorageError;
 use std::sync::Arc;
-use tokio::sync::OnceCell;
 
 /// Rules of the tenant, for one run of an agent on a task.
 pub(in crate::tasks) struct TaskRules {
     tasks: Tasks,
     task: Task,
     agent: Arc<Agent>,
-    /// Sender of the message that the agent works on.
-    by: Option<Principal>,
-    scope: OnceCell<PermissionScope>,
+    /// True if nobody answers the run's questions: rules that allow are left out as well.
+    only_denies: bool,
 }
 
 impl TaskRules {
-    pub(in crate::tasks) fn new(
-        tasks: Tasks,
-        task: &Task,
-        agent: &Arc<Agent>,
-        by: Option<Principal>,
-    ) -> Self {
-        let (task, agent) = (task.clone(), Arc::clone(agent));
-        Self { tasks, task, agent, by, scope: OnceCell::new() }
+    pub(in crate::tasks) fn new(tasks: Tasks, task: &Task, agent: &Arc<Agent>) -> Self {
+        let only_denies = UnattendedRun::for_task(task).is_some_and(|run| run.denies());
+        Self { tasks, task: task.clone(), agent: Arc::clone(agent), only_denies }
     }
 }
 
@@ -54,16 +47,15 @@ impl AnswerRequests for TaskRules {
         if rules.is_empty() {
             return Ok(None);
         }
-        let scope = async || {
-            PermissionScope::of_task(&self.tasks, &self.task, &self.agent, self.by.as_ref()).await
-        };
-        let scope = self.scope.get_or_try_init(scope).await?;
+        // Read each time: others may have sent messages to the task.
+        let scope = PermissionScope::of_task(&self.tasks, &self.task, &self.agent).await?;
         let now = clock::now();
         let subject = scope.subject(request, &now);
         Ok(match decide(&rules, &subject) {
-            Some(RuleVerdict::Allowed(_)) if only_denials => None,
+            Some(RuleVerdict::Allowed(_)) if only_denials || self.only_denies => None,
             Some(RuleVerdict::Allowed(rules)) => allowed(request, &rules),
             Some(RuleVerdict::Denied(rule)) => Some(denied(request, rule)),
+            None if only_denials => obscured(&rules, &subject).map(|rule| unread(request, rule)),
             None => None,
         })
     }
@@ -86,6 +78,18 @@ fn denied(request: &PermissionRequest, rule: &PermissionRule) -> AnsweredRequest
     let action = describe(&request.action);
     let text = format!("denied by the standing permission {}: {action}: {reason}", rule.id);
     let answer = answer(request, &rule.id, rule.effect);
+    AnsweredRequest { reply: RuleReply::Denied(reason), answer, text }
+}
+
+/// Denial of a command that the hub cannot read, and that a rule may deny.
+fn unread(request: &PermissionRequest, rule: &PermissionRule) -> AnsweredRequest {
+    let id = &rule.id;
+    let reason = format!(
+        "the operator denies some commands always ({id}), and this one cannot be read exactly: run one \
+         plain command at a time, without pipes, redirects, variables and `cd`"
+    );
+    let text = format!("denied by the standing permission {id}: {}", describe(&request.action));
+    let answer = answer(request, id, rule.effect);
     AnsweredRequest { reply: RuleReply::Denied(reason), answer, text }
 }
 

@@ -76,8 +76,14 @@ impl Questions<'_> {
             }
             QuestionRequest::Answer { ids, answer, always } => {
                 let found = self.open_questions(tenant).await?;
-                let mut results = Vec::with_capacity(ids.len());
+                let mut results: Vec<QuestionResult> = Vec::with_capacity(ids.len());
                 for id in ids {
+                    let by_rule = |done: &&QuestionResult| done.also_allowed.contains(&id);
+                    if let Some(first) = results.iter().find(by_rule) {
+                        let rules = first.rules.clone();
+                        results.push(QuestionResult { rules, ..answered(id) });
+                        continue;
+                    }
                     let open = found.iter().find(|found| found.question.id == id);
                     results.push(match always.zip(open) {
                         Some((terms, open)) => {
@@ -275,23 +281,44 @@ impl Questions<'_> {
             Err(why) => return Ok(not_counted(id, A2aError::from(why).to_string())),
         };
         let (tenant, by) = (&caller.tenant, &caller.principal);
-        let result = self.answer_question(tenant, id, Some(open), "allow", by).await?;
-        if !result.answered {
-            operations.take_back(tenant, &rules).await;
-            return Ok(result);
-        }
+        let result = match self.answer_question(tenant, id, Some(open), "allow", by).await {
+            Ok(result) if result.answered => result,
+            refused => {
+                operations.take_back(tenant, &rules).await;
+                return refused;
+            }
+        };
         let mut also_allowed = Vec::new();
         for other in found.iter().filter(|other| other.question.id != result.id) {
-            if self.is_allowed(other, &rules).await? {
-                let id = other.question.id.clone();
-                let answer = self.answer_question(tenant, id, Some(other), "allow", by).await?;
-                also_allowed.extend(answer.answered.then_some(answer.id));
+            match self.allow_like(tenant, other, &rules, by).await {
+                Ok(true) => also_allowed.push(other.question.id.clone()),
+                Ok(false) => {}
+                // The question stays open; the answer above counts.
+                Err(why) => {
+                    let why = A2aError::from(why);
+                    tracing::warn!(question = %other.question.id, %why, "cannot answer an open question by a new rule");
+                }
             }
         }
         Ok(QuestionResult { rules, also_allowed, ..result })
     }
 
-    /// True if one of these rules allows the request of an open question.
+    /// Allows an open question, if these rules alone do; returns true if the answer counts.
+    async fn allow_like(
+        &self,
+        tenant: &TenantId,
+        open: &FoundQuestion,
+        rules: &[String],
+        by: &Principal,
+    ) -> Result<bool, HubError> {
+        if !self.is_allowed(open, rules).await? {
+            return Ok(false);
+        }
+        let id = open.question.id.clone();
+        Ok(self.answer_question(tenant, id, Some(open), "allow", by).await?.answered)
+    }
+
+    /// True if these rules allow the request of an open question.
     async fn is_allowed(&self, open: &FoundQuestion, rules: &[String]) -> Result<bool, HubError> {
         let Some(request) = &open.question.permission else { return Ok(false) };
         let Some((stored, agent)) = self.asking(open).await? else { return Ok(false) };

@@ -21,6 +21,8 @@ pub enum RuleRequest {
     },
     /// Tests which rules would answer a request.
     Test(Box<TestedRequest>),
+    /// Suggests rules by the latest answers of people.
+    Suggest,
 }
 
 /// Rule to add.
@@ -84,6 +86,7 @@ impl RuleRequest {
             Self::Add(_) => "add_permission",
             Self::Remove { .. } => "remove_permissions",
             Self::Test(_) => "test_permission",
+            Self::Suggest => "suggest_permissions",
         }
     }
 }
@@ -100,6 +103,8 @@ pub enum RuleReport {
     Removed(RemovedRules),
     /// Result of a test.
     Tested(Box<RuleTest>),
+    /// Suggested rules.
+    Suggested(SuggestedRules),
 }
 
 /// Standing permissions: the answer to `hub/permissions/list`.
@@ -133,6 +138,48 @@ pub struct ListedRule {
 pub struct RemovedRules {
     /// Ids of the rules that existed.
     pub removed: Vec<String>,
+}
+
+/// Suggested rules: the answer to `hub/permissions/suggest`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SuggestedRules {
+    /// The rules, the most useful first.
+    pub rules: Vec<SuggestedRule>,
+    /// Number of the latest requests that people have answered.
+    pub requests: usize,
+    /// Number of these that the rules would have answered, as people did.
+    pub answered: usize,
+}
+
+/// Suggested rule that allows.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SuggestedRule {
+    /// Actions that it matches.
+    pub pattern: ActionPattern,
+    /// Agent whose program asks.
+    pub agent: Option<AgentId>,
+    /// Agents above the asking one, from the root on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub through: Vec<AgentId>,
+    /// Program that asks.
+    pub vendor: Option<String>,
+    /// True if it also matches requests to act outside of the program's own sandbox.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub outside_sandbox: bool,
+    /// Repository of the requests.
+    pub repository: Option<String>,
+    /// Principal that began the trees of tasks.
+    pub principal: Option<String>,
+    /// True if the program may run code from the repository, which its maker has to accept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trusts_workspace: bool,
+    /// Number of allowed requests that it would have answered.
+    pub answers: usize,
+    /// Warning about what it allows, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// Result of a test: the answer to `hub/permissions/test`.

@@ -333,3 +333,24 @@ async fn refused_always_answers_nothing() {
     assert_eq!(said(&stand.until(&task, TaskState::Completed).await), "allow, allow");
     assert_eq!(stand.rules().await, []);
 }
+
+/// Repeated answers suggest a rule, which answers as they did; a denial suggests nothing.
+#[tokio::test(start_paused = true)]
+async fn repeated_answers_suggest_rule() {
+    for stand in Stand::each() {
+        let agents = agents_of(&stand, &config(), &requesting());
+        let task = stand.work(&agents, "a", "mkdir out\nmkdir out\nrm out\nmkdir out").await;
+        for text in ["mkdir out?", "mkdir out?", "rm out?", "mkdir out?"] {
+            stand.allow_once(text).await;
+        }
+        stand.until(&task, TaskState::Completed).await;
+        let RuleReport::Suggested(suggested) = stand.change_rules(RuleRequest::Suggest).await
+        else {
+            panic!("it is another report")
+        };
+        assert_eq!((suggested.requests, suggested.answered), (4, 3), "{suggested:?}");
+        let [rule] = &suggested.rules[..] else { panic!("{suggested:?}") };
+        assert_eq!((rule.answers, rule.trusts_workspace), (3, false));
+        assert_eq!(rule.repository.as_deref(), Some(SHOP));
+    }
+}
