@@ -123,7 +123,7 @@ pub(super) enum Command {
     Deny(inbox::DenyArgs),
     /// Set a question aside, and move its deadline
     Later(inbox::LaterArgs),
-    /// List, add, remove or test the rules that answer requests for permission
+    /// Manage the rules that answer requests for permission
     #[command(subcommand)]
     Permissions(permissions::PermissionsCommand),
     /// Print the changes of a task, as `task diff` does
