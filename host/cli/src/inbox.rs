@@ -219,27 +219,36 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
                 Err(why) => console.note(format!("{why:#}")),
             },
             Choice::Always => {
-                let always = json!({});
-                let request = json!({ "ids": [id], "answer": "allow", "always": always });
-                let results = client.call("hub/questions/answer", request).await?;
-                let others = list(&results[0]["alsoAllowed"]).iter();
+                let result = answer_one(client, id, "allow", Some(json!({}))).await?;
+                let others = list(&result["alsoAllowed"]).iter();
                 allowed_too.extend(others.map(|id| text(id).to_owned()));
-                console.note(match results[0]["answered"] == true {
-                    true => format!("allowed, and from now on by {}", new_rules(&results[0])),
-                    false => refusal(&results[0]),
+                console.note(match result["answered"] == true {
+                    true => format!("allowed, and from now on by {}", new_rules(&result)),
+                    false => refusal(&result),
                 });
             }
             Choice::Answer(answer) => {
-                let request = json!({ "ids": [id], "answer": answer });
-                let results = client.call("hub/questions/answer", request).await?;
-                console.note(match results[0]["answered"] == true {
+                let result = answer_one(client, id, &answer, None).await?;
+                console.note(match result["answered"] == true {
                     true => format!("answered: {}", line(&answer, SHOWN.1)),
-                    false => refusal(&results[0]),
+                    false => refusal(&result),
                 });
             }
         }
     }
     Ok(Exit::Done)
+}
+
+/// Answers a question, and returns the result; `always` has the terms of a rule to make of it.
+async fn answer_one(
+    client: &mut Client,
+    id: &str,
+    answer: &str,
+    always: Option<Value>,
+) -> anyhow::Result<Value> {
+    let request = json!({ "ids": [id], "answer": answer, "always": always });
+    let mut results = client.call("hub/questions/answer", request).await?;
+    Ok(results.get_mut(0).map(Value::take).unwrap_or_default())
 }
 
 /// Decision of the user about a question.

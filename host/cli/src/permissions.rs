@@ -15,7 +15,10 @@ use crate::{
         text::{FAINT, Text},
     },
 };
-use a2a_hub_core::text::{plain_text::line, shell::shell_word};
+use a2a_hub_core::text::{
+    plain_text::line,
+    shell::{quoted_word, shell_word},
+};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -233,9 +236,7 @@ fn summary(rule: &Value) -> String {
 
 /// Word of a pattern; wildcards and plain words are shown without quotes.
 fn pattern_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+:,./=-".contains(c);
-    let is_clear = word == "*" || word == "**" || (!word.is_empty() && word.chars().all(is_plain));
-    if is_clear { word.to_owned() } else { shell_word(word) }
+    if word == "*" || word == "**" { word.to_owned() } else { quoted_word(word, "") }
 }
 
 /// Conditions of a rule, in one line.
@@ -319,12 +320,14 @@ fn suggested_text(command: &str, suggested: &Value) -> Text {
     let mut output = Text::new();
     for rule in rules {
         let answers = &rule["answers"];
-        let mut shown = rule.clone();
-        if let Some(members) = shown.as_object_mut() {
+        let mut allowing = rule.clone();
+        if let Some(members) = allowing.as_object_mut() {
             members.insert("effect".to_owned(), "allow".into());
         }
-        output
-            .push(plain, &format!("{} ({answers} times), {}\n", summary(&shown), conditions(rule)));
+        output.push(
+            plain,
+            &format!("{} ({answers} times), {}\n", summary(&allowing), conditions(rule)),
+        );
         if let Some(warning) = rule["warning"].as_str() {
             output.push(plain, &format!("    note: {}\n", line(warning, SHOWN)));
         }
@@ -424,8 +427,8 @@ mod tests {
             denial[member] = Value::Null;
         }
         denial["uses"] = json!(0);
-        let shown = rules_text(&json!({ "rules": [rule(), denial] }), now, Some(80)).words();
-        insta::assert_snapshot!(shown, @r"
+        let rendered = rules_text(&json!({ "rules": [rule(), denial] }), now, Some(80)).words();
+        insta::assert_snapshot!(rendered, @r"
         RULE      AGENT        USES  LAST       EXPIRES
         k3w9aa01  claude-code  12    2 min ago  2026-03-02
             allow git log 'a b' **
@@ -440,13 +443,13 @@ mod tests {
     }
 
     #[test]
-    fn suggested_rule_is_added_by_shown_command() {
+    fn suggested_rule_is_added_by_its_command() {
         let pattern = json!({ "kind": "run", "words": ["npm", "run", "a b"], "directory": "web" });
         let rule = json!({ "pattern": pattern, "agent": "codex", "vendor": "codex",
             "repository": "/src/my shop", "principal": "automation:nightly", "outsideSandbox": true,
             "trustsWorkspace": true, "answers": 9 });
-        let shown = json!({ "rules": [rule], "requests": 52, "answered": 41 });
-        insta::assert_snapshot!(suggested_text("a2a-hub", &shown).words(), @r#"
+        let suggested = json!({ "rules": [rule], "requests": 52, "answered": 41 });
+        insta::assert_snapshot!(suggested_text("a2a-hub", &suggested).words(), @r#"
         allow npm run 'a b' (9 times), in /src/my shop/web; asked by codex, outside of its sandbox; in tasks of automation:nightly
             a2a-hub permissions add --agent codex --cwd '/src/my shop' --principal automation:nightly --at web --outside-sandbox --trust-workspace -- npm run 'a b'
         they would have answered 41 of your last 52 prompts, and none that you denied

@@ -200,15 +200,11 @@ fn program(lab: &ShellLab) -> impl Strategy<Value = String> + use<> {
     ]
 }
 
-#[test]
-fn accepted_scripts_run_as_read() {
-    let lab = ShellLab::new("accepted");
-    let command = (program(&lab), vec(word(), 0..5), select(vec![" ", "  "]))
-        .prop_map(|(program, words, space)| [vec![program], words].concat().join(space));
-    let script = vec(command, 1..4).prop_map(|commands| commands.join(" && "));
+/// Runs those generated scripts that the hub accepts: at most 200, and more than 50 of all `cases`.
+fn verify_accepted(lab: &ShellLab, script: &impl Strategy<Value = String>, cases: u32) {
     let ran = Cell::new(0);
-    let config = Config { cases: 600, failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&script, |script| {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let result = TestRunner::new(config).run(script, |script| {
         if ran.get() < 200
             && let Ok(commands) = commands(&script)
         {
@@ -218,6 +214,15 @@ fn accepted_scripts_run_as_read() {
     });
     result.unwrap();
     assert!(ran.get() > 50, "only {} scripts ran", ran.get());
+}
+
+#[test]
+fn accepted_scripts_run_as_read() {
+    let lab = ShellLab::new("accepted");
+    let command = (program(&lab), vec(word(), 0..5), select(vec![" ", "  "]))
+        .prop_map(|(program, words, space)| [vec![program], words].concat().join(space));
+    let script = vec(command, 1..4).prop_map(|commands| commands.join(" && "));
+    verify_accepted(&lab, &script, 600);
 }
 
 /// Pieces of scripts, most of which have a meaning to a shell.
@@ -236,18 +241,7 @@ fn nasty_scripts_run_as_read() {
     let piece = (select(PIECES), select(vec![" ", " ", " ", " ", "", "\n"]))
         .prop_map(|(piece, space)| format!("{piece}{space}"));
     let script = vec(piece, 1..7).prop_map(|pieces| format!("a {}", pieces.concat()));
-    let ran = Cell::new(0);
-    let config = Config { cases: 20_000, failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&script, |script| {
-        if ran.get() < 200
-            && let Ok(commands) = commands(&script)
-        {
-            ran.set(ran.get() + u32::from(lab.verify(&script, &commands)));
-        }
-        Ok(())
-    });
-    result.unwrap();
-    assert!(ran.get() > 50, "only {} scripts ran", ran.get());
+    verify_accepted(&lab, &script, 20_000);
 }
 
 #[test]

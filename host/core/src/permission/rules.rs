@@ -15,10 +15,11 @@ mod time;
 use a2a_hub_protocol::permission::{Action, ActionPattern, PermissionRule, RuleEffect};
 pub use check::check;
 pub use describe::describe;
+pub use matching::has_expired;
 use matching::{allows, denies, denies_in_scope};
 pub use propose::{patterns, warning};
-pub use subject::RuleSubject;
 use subject::parts;
+pub use subject::{RequestScope, RuleSubject};
 
 /// Answer of rules to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

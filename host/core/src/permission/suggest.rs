@@ -1,10 +1,7 @@
 //! Rules that would have answered earlier requests as people did.
 
-use super::rules::{RuleSubject, RuleVerdict, check, decide, patterns};
-use a2a_hub_protocol::{
-    id::AgentId,
-    permission::{PermissionRequest, PermissionRule, RuleEffect},
-};
+use super::rules::{RequestScope, RuleSubject, RuleVerdict, check, decide, patterns};
+use a2a_hub_protocol::permission::{PermissionRequest, PermissionRule};
 
 /// Fewest allowed requests that a suggested rule answers.
 const MIN_ANSWERS: usize = 3;
@@ -17,18 +14,8 @@ const MAX_SUGGESTED: usize = 20;
 pub struct PastRequest {
     /// Request.
     pub request: PermissionRequest,
-    /// Agent whose program asked.
-    pub agent: AgentId,
-    /// Agents above it in the tree of tasks, from the root on.
-    pub through: Vec<AgentId>,
-    /// Absolute directory of the checkout.
-    pub root: String,
-    /// Source repository.
-    pub repository: String,
-    /// Principal that began the tree of tasks, if it is known.
-    pub principal: Option<String>,
-    /// True if the hub's sandbox confines the program.
-    pub confined: bool,
+    /// Facts of its task.
+    pub scope: RequestScope,
     /// True if the person allowed it.
     pub allowed: bool,
 }
@@ -49,52 +36,26 @@ impl PastRequest {
         is_sensitive: &'a dyn Fn(&str) -> bool,
         now: &'a str,
     ) -> RuleSubject<'a> {
-        RuleSubject {
-            request: &self.request,
-            agent: &self.agent,
-            through: &self.through,
-            root: &self.root,
-            repository: &self.repository,
-            principal: self.principal.as_deref(),
-            confined: self.confined,
-            is_sensitive,
-            now,
-        }
+        self.scope.subject(&self.request, is_sensitive, now)
     }
 
     /// Rules that allow exactly this request, without an id; empty if none can.
     fn exact_rules(&self, is_sensitive: &dyn Fn(&str) -> bool, now: &str) -> Vec<PermissionRule> {
         let patterns = patterns(&self.subject(is_sensitive, now)).unwrap_or_default();
         let rules = patterns.into_iter().filter_map(|pattern| {
-            let rule = PermissionRule {
-                id: String::new(),
-                effect: RuleEffect::Allow,
-                pattern,
-                text: None,
-                agent: Some(self.agent.clone()),
-                through: self.through.clone(),
-                vendor: Some(self.request.vendor.clone()),
-                outside_sandbox: self.request.outside_sandbox,
-                repository: Some(self.repository.clone()),
-                principal: self.principal.clone(),
-                trusts_workspace: false,
-                created_at: now.to_owned(),
-                created_by: String::new(),
-                expires_at: None,
-                from_question: None,
+            let rule = self.scope.rule(&self.request, pattern, now);
+            let is_possible = |trusts_workspace| {
+                // The texts that a check needs are given when the rule is made.
+                let named = PermissionRule {
+                    id: "suggested".to_owned(),
+                    created_by: "suggested".to_owned(),
+                    trusts_workspace,
+                    ..rule.clone()
+                };
+                check(&named, self.scope.confined, is_sensitive).is_ok()
             };
-            // The texts that a check needs are given when the rule is made.
-            let named = PermissionRule {
-                id: "suggested".to_owned(),
-                created_by: "suggested".to_owned(),
-                ..rule.clone()
-            };
-            let trusting = PermissionRule { trusts_workspace: true, ..named.clone() };
-            if check(&named, self.confined, is_sensitive).is_ok() {
-                return Some(rule);
-            }
-            let is_possible = check(&trusting, self.confined, is_sensitive).is_ok();
-            is_possible.then_some(PermissionRule { trusts_workspace: true, ..rule })
+            let trusts_workspace = [false, true].into_iter().find(|trusts| is_possible(*trusts))?;
+            Some(PermissionRule { trusts_workspace, ..rule })
         });
         rules.collect()
     }
@@ -108,12 +69,13 @@ pub fn suggest(
     is_sensitive: &dyn Fn(&str) -> bool,
     now: &str,
 ) -> Suggestions {
-    let subject = |past: &PastRequest, rules: &[PermissionRule]| {
-        let verdict = decide(rules, &past.subject(is_sensitive, now));
-        match verdict {
-            Some(RuleVerdict::Allowed(rules)) => Some(rules.into_iter().cloned().collect()),
-            Some(RuleVerdict::Denied(_)) | None => None::<Vec<PermissionRule>>,
-        }
+    // Rules that allow a request together, if they do.
+    let allowing = |past: &PastRequest, rules: &[PermissionRule]| match decide(
+        rules,
+        &past.subject(is_sensitive, now),
+    ) {
+        Some(RuleVerdict::Allowed(rules)) => Some(rules.into_iter().cloned().collect()),
+        Some(RuleVerdict::Denied(_)) | None => None::<Vec<PermissionRule>>,
     };
     let mut counted: Vec<(PermissionRule, usize)> = Vec::new();
     let open = past
@@ -133,10 +95,10 @@ pub fn suggest(
     loop {
         let suggested: Vec<_> = counted.iter().map(|(rule, _)| rule.clone()).collect();
         let wrong = past.iter().filter(|past| !past.allowed);
-        let wrong: Vec<_> = wrong.filter_map(|past| subject(past, &suggested)).flatten().collect();
+        let wrong: Vec<_> = wrong.filter_map(|past| allowing(past, &suggested)).flatten().collect();
         if wrong.is_empty() {
             let allowed = past.iter().filter(|past| past.allowed);
-            let answered = allowed.filter(|past| subject(past, &suggested).is_some()).count();
+            let answered = allowed.filter(|past| allowing(past, &suggested).is_some()).count();
             return Suggestions { rules: counted, answered };
         }
         counted.retain(|(rule, _)| !wrong.contains(rule));
@@ -146,7 +108,10 @@ pub fn suggest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::permission::{Action, ActionPattern};
+    use a2a_hub_protocol::{
+        id::AgentId,
+        permission::{Action, ActionPattern},
+    };
 
     fn past(words: &str, allowed: bool) -> PastRequest {
         let command = |words: &str| words.split(' ').map(str::to_owned).collect();
@@ -158,12 +123,14 @@ mod tests {
                 outside_sandbox: false,
                 action,
             },
-            agent: AgentId::parse("coder").unwrap(),
-            through: Vec::new(),
-            root: "/w".to_owned(),
-            repository: "/src/shop".to_owned(),
-            principal: Some("operator".to_owned()),
-            confined: false,
+            scope: RequestScope {
+                agent: AgentId::parse("coder").unwrap(),
+                through: Vec::new(),
+                root: "/w".to_owned(),
+                repository: "/src/shop".to_owned(),
+                principal: Some("operator".to_owned()),
+                confined: false,
+            },
             allowed,
         }
     }

@@ -1,13 +1,23 @@
 //! Words of a shell, for commands that people copy.
 
-/// Quotes `word` as one word of a shell command.
+/// Quotes `word` as one word of a shell command. An option is quoted, so that it shows as a value.
 pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+    if word.starts_with('-') { single_quoted(word) } else { quoted_word(word, "") }
+}
+
+/// Quotes `word`, unless it has only plain characters and those of `unquoted`.
+pub fn quoted_word(word: &str, unquoted: &str) -> String {
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || "-_.:/@%+=,".contains(c) || unquoted.contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        single_quoted(word)
     }
+}
+
+fn single_quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

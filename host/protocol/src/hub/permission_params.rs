@@ -5,16 +5,13 @@ use crate::{
         error::A2aError,
         id::AgentId,
         operation::{NewRule, Operation, RuleRequest, TestedAction, TestedRequest},
-        permission::{ActionPattern, RuleEffect},
+        permission::{ActionPattern, DEFAULT_RULE_MS, RuleEffect},
     },
     v03::params::read,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-
-/// Default time until a rule expires: 30 days, in milliseconds.
-pub(super) const DEFAULT_RULE_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 /// Largest number of rules that are removed by one request.
 const MAX_REMOVED: usize = 1_000;

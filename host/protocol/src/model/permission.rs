@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 /// Metadata member of the status that reports a request which a rule has answered.
 pub const ANSWERED_BY_RULE: &str = "permission";
 
+/// Default time until a rule that allows expires: 30 days, in milliseconds.
+pub const DEFAULT_RULE_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
+
 /// Request of an agent's program for permission, as far as the hub reads it exactly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,7 +1,7 @@
 //! Questions that tasks asked, read from the logs in memory.
 
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::{event::TaskEvent, question::QuestionKind};
+use a2a_hub_protocol::{event::TaskEvent, id::QuestionId, question::QuestionKind};
 use std::sync::Arc;
 
 use crate::{
@@ -49,20 +49,7 @@ fn questions(log: Log<'_>) -> Vec<ClosedQuestion> {
                 match questions.iter_mut().find(|question| question.id == id) {
                     Some(again) if again.answered.is_none() => again.outcome.clear(),
                     Some(_) => {}
-                    None => questions.push(ClosedQuestion {
-                        number: 0,
-                        id,
-                        kind,
-                        task: head.task.clone(),
-                        agent: head.agent.clone(),
-                        opened: seq,
-                        opened_at: at.clone(),
-                        answered: None,
-                        by: None,
-                        closed_at: at,
-                        outcome: String::new(),
-                        rule: None,
-                    }),
+                    None => questions.push(ClosedQuestion { kind, ..posed(head, id, seq, at) }),
                 }
             }
             QuestionChange::Answered { seq } => open.for_each(|question| {
@@ -71,18 +58,9 @@ fn questions(log: Log<'_>) -> Vec<ClosedQuestion> {
                 (question.answered, question.outcome) = (Some(seq), ANSWERED.to_owned());
             }),
             QuestionChange::Ruled { seq, answer, at } => questions.push(ClosedQuestion {
-                number: 0,
-                id: answer.id,
-                kind: QuestionKind::Permission,
-                task: head.task.clone(),
-                agent: head.agent.clone(),
-                opened: seq,
-                opened_at: at.clone(),
-                answered: None,
-                by: None,
-                closed_at: at,
                 outcome: answer.effect.outcome().to_owned(),
                 rule: Some(answer.rule),
+                ..posed(head, answer.id, seq, at)
             }),
             QuestionChange::Closed { at, outcome } => open.for_each(|question| {
                 question.closed_at = at.clone().unwrap_or_else(|| question.opened_at.clone());
@@ -91,4 +69,22 @@ fn questions(log: Log<'_>) -> Vec<ClosedQuestion> {
         }
     }
     questions
+}
+
+/// Open request for permission, posed by this event.
+fn posed(head: &Head, id: QuestionId, seq: u64, at: String) -> ClosedQuestion {
+    ClosedQuestion {
+        number: 0,
+        id,
+        kind: QuestionKind::Permission,
+        task: head.task.clone(),
+        agent: head.agent.clone(),
+        opened: seq,
+        opened_at: at.clone(),
+        answered: None,
+        by: None,
+        closed_at: at,
+        outcome: String::new(),
+        rule: None,
+    }
 }

@@ -1,6 +1,6 @@
 //! Text of an action for people.
 
-use crate::text::plain_text::line;
+use crate::text::{plain_text::line, shell::quoted_word};
 use a2a_hub_protocol::permission::Action;
 
 /// Maximum number of characters of a description.
@@ -22,17 +22,8 @@ pub fn describe(action: &Action) -> String {
 
 /// Command with quotes, as a person would type it.
 pub(super) fn command(words: &[String]) -> String {
-    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    let words: Vec<_> = words.iter().map(|word| quoted_word(word, "*")).collect();
     words.join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+:,./=-*".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(super) fn denies_in_scope(rule: &PermissionRule, subject: &RuleSubject<'_>) 
         && rule.vendor.as_ref().is_none_or(|vendor| *vendor == subject.request.vendor)
         && rule.repository.as_ref().is_none_or(|repository| repository == subject.repository)
         && rule.principal.as_deref().is_none_or(|principal| Some(principal) == subject.principal)
-        && !is_expired(rule, subject.now)
+        && !has_expired(rule, subject.now)
 }
 
 fn is_before_expiry(rule: &PermissionRule, now: &str) -> bool {
@@ -58,7 +58,7 @@ fn is_before_expiry(rule: &PermissionRule, now: &str) -> bool {
 }
 
 /// True if the rule has certainly expired: a time that cannot be read does not end a denial.
-fn is_expired(rule: &PermissionRule, now: &str) -> bool {
+pub fn has_expired(rule: &PermissionRule, now: &str) -> bool {
     let order = rule.expires_at.as_ref().and_then(|expiry| time::compare(now, expiry));
     order.is_some_and(Ordering::is_ge)
 }

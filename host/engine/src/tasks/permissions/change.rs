@@ -1,9 +1,8 @@
 //! Lists, makes, removes and tests standing permissions.
 
 use super::{
-    PermissionScope,
     past_answers::suggested,
-    scope::{CheckoutPaths, checkout_of},
+    scope::{CheckoutPaths, checkout_of, scope_of_task},
 };
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_agents::Agent;
@@ -11,7 +10,7 @@ use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::{Access, Caller, Principal},
     permission::{
-        rules::{self, RuleVerdict},
+        rules::{self, RequestScope, RuleVerdict},
         tested,
     },
 };
@@ -22,15 +21,12 @@ use a2a_hub_protocol::{
         AlwaysAnswer, ListedRule, NewRule, RemovedRules, RuleList, RuleReport, RuleRequest,
         RuleTest, TestedRequest,
     },
-    permission::{PermissionRequest, PermissionRule, RuleEffect},
+    permission::{DEFAULT_RULE_MS, PermissionRequest, PermissionRule, RuleEffect},
     task::Task,
 };
 use a2a_hub_store::StorageError;
 use a2a_hub_worktrees::is_sensitive_path;
 use std::{sync::Arc, time::Duration};
-
-/// Default time until a rule expires: 30 days, in milliseconds.
-const DEFAULT_RULE_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 /// Length of a rule's id.
 const ID_LENGTH: usize = 8;
@@ -119,8 +115,7 @@ impl PermissionOperations<'_> {
         let vendor = vendor.unwrap_or_else(|| agent.vendor());
         let CheckoutPaths { root, repository } = checkout_of(self.0, directory.clone()).await;
         let request = tested::request(&vendor, &action, &directory);
-        let scope = PermissionScope {
-            tenant: caller.tenant.clone(),
+        let scope = RequestScope {
             agent: agent.id.clone(),
             through,
             root,
@@ -129,7 +124,7 @@ impl PermissionOperations<'_> {
             confined: agent.confines_programs(),
         };
         let (rules, now) = (self.0.permissions.rules(&caller.tenant).await?, clock::now());
-        let subject = scope.subject(&request, &now);
+        let subject = scope.subject(&request, &is_sensitive_path, &now);
         let mut test = RuleTest::unanswered(request.clone());
         match rules::decide(&rules, &subject) {
             Some(RuleVerdict::Allowed(rules)) => {
@@ -169,15 +164,15 @@ impl PermissionOperations<'_> {
             );
             return Err(A2aError::new(ErrorKind::Authentication, why).into());
         }
-        let scope = PermissionScope::of_task(self.0, task, agent).await?;
-        let by = caller.principal.to_log();
+        let scope = scope_of_task(self.0, task, agent).await?;
+        let (tenant, by) = (task.context_id.tenant(), caller.principal.to_log());
         let created = rules_of(&scope, (question, request), terms, &by)
             .map_err(|why| A2aError::new(ErrorKind::UnsupportedOperation, why))?;
         let mut ids = Vec::with_capacity(created.len());
         for rule in created {
             ids.push(rule.id.clone());
-            if let Err(why) = self.store(&scope.tenant, rule, &caller.principal).await {
-                self.take_back(&scope.tenant, &ids).await;
+            if let Err(why) = self.store(tenant, rule, &caller.principal).await {
+                self.take_back(tenant, &ids).await;
                 return Err(why);
             }
         }
@@ -191,9 +186,10 @@ impl PermissionOperations<'_> {
         request: &PermissionRequest,
         ids: &[String],
     ) -> Result<bool, StorageError> {
-        let scope = PermissionScope::of_task(self.0, task, agent).await?;
-        let (rules, now) = (self.0.permissions.rules(&scope.tenant).await?, clock::now());
-        let verdict = rules::decide(&rules, &scope.subject(request, &now));
+        let scope = scope_of_task(self.0, task, agent).await?;
+        let (rules, now) =
+            (self.0.permissions.rules(task.context_id.tenant()).await?, clock::now());
+        let verdict = rules::decide(&rules, &scope.subject(request, &is_sensitive_path, &now));
         let Some(RuleVerdict::Allowed(rules)) = verdict else { return Ok(false) };
         Ok(rules.iter().all(|rule| ids.contains(&rule.id)))
     }
@@ -227,29 +223,20 @@ impl PermissionOperations<'_> {
 
 /// Rules that allow exactly the request of a question, in this scope.
 fn rules_of(
-    scope: &PermissionScope,
+    scope: &RequestScope,
     (question, request): (&QuestionId, &PermissionRequest),
     terms: AlwaysAnswer,
     by: &str,
 ) -> Result<Vec<PermissionRule>, String> {
     let now = clock::now();
-    let patterns = rules::patterns(&scope.subject(request, &now))?;
+    let patterns = rules::patterns(&scope.subject(request, &is_sensitive_path, &now))?;
     let rule = |pattern| PermissionRule {
         id: fresh_id(),
-        effect: RuleEffect::Allow,
-        pattern,
-        text: None,
-        agent: Some(scope.agent.clone()),
-        through: scope.through.clone(),
-        vendor: Some(request.vendor.clone()),
-        outside_sandbox: request.outside_sandbox,
-        repository: Some(scope.repository.clone()),
-        principal: scope.principal.clone(),
         trusts_workspace: terms.trusts_workspace,
-        created_at: now.clone(),
         created_by: by.to_owned(),
         expires_at: expiry(terms.for_ms.unwrap_or(DEFAULT_RULE_MS)),
         from_question: Some(question.clone()),
+        ..scope.rule(request, pattern, &now)
     };
     let created: Vec<_> = patterns.into_iter().map(rule).collect();
     created.iter().try_for_each(|rule| rules::check(rule, scope.confined, &is_sensitive_path))?;

@@ -7,11 +7,11 @@ mod scope;
 mod task_rules;
 
 pub(crate) use change::PermissionOperations;
-pub(super) use scope::PermissionScope;
 pub(super) use task_rules::TaskRules;
 
 use crate::error::HubError;
 use a2a_hub_clock as clock;
+use a2a_hub_core::permission::rules::has_expired;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TenantId,
@@ -54,10 +54,8 @@ impl RuleBook {
     async fn add(&self, tenant: &TenantId, rule: PermissionRule) -> Result<(), HubError> {
         let _changing = self.changing.lock().await;
         let (before, now) = (self.rules(tenant).await?, clock::now());
-        let is_over =
-            |rule: &&PermissionRule| rule.expires_at.as_ref().is_some_and(|expiry| *expiry <= now);
         let (expired, mut rules): (Vec<_>, Vec<_>) =
-            before.iter().cloned().partition(|rule| is_over(&rule));
+            before.iter().cloned().partition(|rule| has_expired(rule, &now));
         if rules.len() >= MAX_RULES {
             let why = format!(
                 "the tenant has {MAX_RULES} standing permissions, which is the most; remove some \

@@ -1,10 +1,10 @@
 //! Answers that people gave to requests for permission, and the rules that they suggest.
 
-use super::PermissionScope;
+use super::scope::scope_of_task;
 use crate::tasks::Tasks;
 use a2a_hub_clock as clock;
 use a2a_hub_core::permission::{
-    rules::warning,
+    rules::{RequestScope, warning},
     suggest::{PastRequest, suggest},
 };
 use a2a_hub_protocol::{
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 const MAX_READ: usize = 1_000;
 
 /// Scopes of tasks; none if the task or its agent is gone.
-type Scopes = HashMap<TaskId, Option<PermissionScope>>;
+type Scopes = HashMap<TaskId, Option<RequestScope>>;
 
 /// Rules that would have answered the latest requests of a tenant's tasks as people did.
 pub(super) async fn suggested(
@@ -77,24 +77,13 @@ async fn past_request(
     if !scopes.contains_key(task) {
         let stored = tasks.storage.task(task).await?;
         let scope = match stored.zip(tasks.directory.agent(&closed.agent)) {
-            Some((stored, agent)) => {
-                Some(PermissionScope::of_task(tasks, &stored.task, &agent).await?)
-            }
+            Some((stored, agent)) => Some(scope_of_task(tasks, &stored.task, &agent).await?),
             None => None,
         };
         scopes.insert(task.clone(), scope);
     }
     let Some(Some(scope)) = scopes.get(task) else { return Ok(None) };
-    Ok(Some(PastRequest {
-        request,
-        agent: scope.agent.clone(),
-        through: scope.through.clone(),
-        root: scope.root.clone(),
-        repository: scope.repository.clone(),
-        principal: scope.principal.clone(),
-        confined: scope.confined,
-        allowed: is_yes(&answer),
-    }))
+    Ok(Some(PastRequest { request, scope: scope.clone(), allowed: is_yes(&answer) }))
 }
 
 fn request_of(event: TaskEvent) -> Option<PermissionRequest> {

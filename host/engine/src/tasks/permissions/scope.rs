@@ -2,36 +2,18 @@
 
 use crate::tasks::Tasks;
 use a2a_hub_agents::Agent;
-use a2a_hub_core::{access_control::Principal, permission::rules::RuleSubject, task::metadata};
+use a2a_hub_core::{access_control::Principal, permission::rules::RequestScope, task::metadata};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
-    id::{AgentId, TaskId, TenantId},
-    permission::PermissionRequest,
+    id::{AgentId, TaskId},
     task::Task,
 };
 use a2a_hub_store::{StorageError, TaskStore};
-use a2a_hub_worktrees::{Worktrees, is_sensitive_path};
+use a2a_hub_worktrees::Worktrees;
 use std::path::{Path, PathBuf};
 
 /// Most levels of a tree of tasks above a request.
 const MAX_LEVELS: usize = 100;
-
-/// Facts about the task whose agent's program requests a permission.
-#[derive(Clone, Debug)]
-pub(in crate::tasks) struct PermissionScope {
-    pub(super) tenant: TenantId,
-    pub(super) agent: AgentId,
-    /// Agents above, from the root on.
-    pub(super) through: Vec<AgentId>,
-    /// Checkout that the task works in: its worktree, or the repository.
-    pub(super) root: String,
-    /// Source repository of the checkout.
-    pub(super) repository: String,
-    /// Principal that began the tree of tasks; none if unknown.
-    pub(super) principal: Option<String>,
-    /// True if the hub confines the agent's programs.
-    pub(super) confined: bool,
-}
 
 /// Checkout of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,49 +22,34 @@ pub(super) struct CheckoutPaths {
     pub(super) repository: String,
 }
 
-impl PermissionScope {
-    /// The request of a program in this task, at that time (RFC 3339).
-    pub(super) fn subject<'a>(
-        &'a self,
-        request: &'a PermissionRequest,
-        now: &'a str,
-    ) -> RuleSubject<'a> {
-        RuleSubject {
-            request,
-            agent: &self.agent,
-            through: &self.through,
-            root: &self.root,
-            repository: &self.repository,
-            principal: self.principal.as_deref(),
-            confined: self.confined,
-            is_sensitive: &is_sensitive_path,
-            now,
-        }
-    }
+/// Facts about a task of this agent, which works in `directory` if its client named one.
+pub(super) async fn scope_of(
+    tasks: &Tasks,
+    task: &TaskId,
+    directory: Option<String>,
+    agent: &Agent,
+) -> Result<RequestScope, StorageError> {
+    let (through, principal) = origin(&*tasks.storage, task).await?;
+    let directory = directory.or_else(|| agent.default_directory().map(str::to_owned));
+    let CheckoutPaths { root, repository } =
+        checkout_of(tasks, directory.unwrap_or_default()).await;
+    Ok(RequestScope {
+        agent: agent.id.clone(),
+        through,
+        root,
+        repository,
+        principal: principal.map(|by| by.to_log()),
+        confined: agent.confines_programs(),
+    })
 }
 
-impl PermissionScope {
-    /// Facts about a task of this agent.
-    pub(super) async fn of_task(
-        tasks: &Tasks,
-        task: &Task,
-        agent: &Agent,
-    ) -> Result<Self, StorageError> {
-        let (through, principal) = origin(&*tasks.storage, &task.id).await?;
-        let directory = metadata::working_directory(task);
-        let directory = directory.or_else(|| agent.default_directory().map(str::to_owned));
-        let CheckoutPaths { root, repository } =
-            checkout_of(tasks, directory.unwrap_or_default()).await;
-        Ok(Self {
-            tenant: task.context_id.tenant().clone(),
-            agent: agent.id.clone(),
-            through,
-            root,
-            repository,
-            principal: principal.map(|by| by.to_log()),
-            confined: agent.confines_programs(),
-        })
-    }
+/// Facts about a stored task of this agent.
+pub(super) async fn scope_of_task(
+    tasks: &Tasks,
+    task: &Task,
+    agent: &Agent,
+) -> Result<RequestScope, StorageError> {
+    scope_of(tasks, &task.id, metadata::working_directory(task), agent).await
 }
 
 /// Agents of the tasks above, from the root on, and the principal that began the tree. None if

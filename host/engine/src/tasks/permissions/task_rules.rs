@@ -1,6 +1,6 @@
 //! Rules as they apply to one run of an agent.
 
-use super::PermissionScope;
+use super::scope::scope_of;
 use crate::tasks::{
     Tasks,
     guest_port::{AnswerRequests, AnsweredRequest},
@@ -9,21 +9,25 @@ use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     permission::rules::{RuleVerdict, decide, describe, obscured},
-    task::unattended::UnattendedRun,
+    task::{metadata, unattended::UnattendedRun},
 };
 use a2a_hub_protocol::{
-    id::QuestionId,
-    permission::{PermissionRequest, PermissionRule, RuleAnswer, RuleEffect},
+    id::{QuestionId, TaskId, TenantId},
+    permission::{PermissionRequest, PermissionRule, RuleAnswer},
     task::Task,
 };
 use a2a_hub_runtime::port::tasks::RuleReply;
 use a2a_hub_store::StorageError;
+use a2a_hub_worktrees::is_sensitive_path;
 use std::sync::Arc;
 
 /// Rules of the tenant, for one run of an agent on a task.
 pub(in crate::tasks) struct TaskRules {
     tasks: Tasks,
-    task: Task,
+    task: TaskId,
+    tenant: TenantId,
+    /// Working directory that the task's client named.
+    directory: Option<String>,
     agent: Arc<Agent>,
     /// True if nobody answers the run's questions: rules that allow are left out as well.
     only_denies: bool,
@@ -31,8 +35,14 @@ pub(in crate::tasks) struct TaskRules {
 
 impl TaskRules {
     pub(in crate::tasks) fn new(tasks: Tasks, task: &Task, agent: &Arc<Agent>) -> Self {
-        let only_denies = UnattendedRun::for_task(task).is_some_and(|run| run.denies());
-        Self { tasks, task: task.clone(), agent: Arc::clone(agent), only_denies }
+        Self {
+            tasks,
+            task: task.id.clone(),
+            tenant: task.context_id.tenant().clone(),
+            directory: metadata::working_directory(task),
+            agent: Arc::clone(agent),
+            only_denies: UnattendedRun::for_task(task).is_some_and(|run| run.denies()),
+        }
     }
 }
 
@@ -43,14 +53,15 @@ impl AnswerRequests for TaskRules {
         request: &PermissionRequest,
         only_denials: bool,
     ) -> Result<Option<AnsweredRequest>, StorageError> {
-        let rules = self.tasks.permissions.rules(self.task.context_id.tenant()).await?;
+        let rules = self.tasks.permissions.rules(&self.tenant).await?;
         if rules.is_empty() {
             return Ok(None);
         }
         // Read each time: others may have sent messages to the task.
-        let scope = PermissionScope::of_task(&self.tasks, &self.task, &self.agent).await?;
+        let directory = self.directory.clone();
+        let scope = scope_of(&self.tasks, &self.task, directory, &self.agent).await?;
         let now = clock::now();
-        let subject = scope.subject(request, &now);
+        let subject = scope.subject(request, &is_sensitive_path, &now);
         Ok(match decide(&rules, &subject) {
             Some(RuleVerdict::Allowed(_)) if only_denials || self.only_denies => None,
             Some(RuleVerdict::Allowed(rules)) => allowed(request, &rules),
@@ -66,8 +77,7 @@ fn allowed(request: &PermissionRequest, rules: &[&PermissionRule]) -> Option<Ans
     let names: Vec<_> = rules.iter().map(|rule| rule.id.as_str()).collect();
     let (names, action) = (names.join(", "), describe(&request.action));
     let text = format!("allowed by the standing permission {names}: {action}");
-    let reply = RuleReply::Allowed(first.id.clone());
-    Some(AnsweredRequest { reply, answer: answer(request, &first.id, RuleEffect::Allow), text })
+    Some(answered(request, first, RuleReply::Allowed(first.id.clone()), text))
 }
 
 fn denied(request: &PermissionRequest, rule: &PermissionRule) -> AnsweredRequest {
@@ -77,8 +87,7 @@ fn denied(request: &PermissionRequest, rule: &PermissionRule) -> AnsweredRequest
     };
     let action = describe(&request.action);
     let text = format!("denied by the standing permission {}: {action}: {reason}", rule.id);
-    let answer = answer(request, &rule.id, rule.effect);
-    AnsweredRequest { reply: RuleReply::Denied(reason), answer, text }
+    answered(request, rule, RuleReply::Denied(reason), text)
 }
 
 /// Denial of a command that the hub cannot read, and that a rule may deny.
@@ -89,11 +98,16 @@ fn unread(request: &PermissionRequest, rule: &PermissionRule) -> AnsweredRequest
          plain command at a time, without pipes, redirects, variables and `cd`"
     );
     let text = format!("denied by the standing permission {id}: {}", describe(&request.action));
-    let answer = answer(request, id, rule.effect);
-    AnsweredRequest { reply: RuleReply::Denied(reason), answer, text }
+    answered(request, rule, RuleReply::Denied(reason), text)
 }
 
-fn answer(request: &PermissionRequest, rule: &str, effect: RuleEffect) -> RuleAnswer {
-    let (id, rule) = (QuestionId::fresh(), rule.to_owned());
-    RuleAnswer { id, rule, effect, request: request.clone() }
+fn answered(
+    request: &PermissionRequest,
+    rule: &PermissionRule,
+    reply: RuleReply,
+    text: String,
+) -> AnsweredRequest {
+    let (id, request) = (QuestionId::fresh(), request.clone());
+    let answer = RuleAnswer { id, rule: rule.id.clone(), effect: rule.effect, request };
+    AnsweredRequest { reply, answer, text }
 }

@@ -289,7 +289,11 @@ impl Questions<'_> {
             }
         };
         let mut also_allowed = Vec::new();
-        for other in found.iter().filter(|other| other.question.id != result.id) {
+        // The rules are for this agent alone.
+        let is_other = |other: &&FoundQuestion| {
+            other.question.id != result.id && other.question.agent_id == open.question.agent_id
+        };
+        for other in found.iter().filter(is_other) {
             match self.allow_like(tenant, other, &rules, by).await {
                 Ok(true) => also_allowed.push(other.question.id.clone()),
                 Ok(false) => {}

@@ -264,7 +264,7 @@ async fn rule_answers_no_similar_request() {
     assert_eq!(rules[0].rule.through, [AgentId::parse("b").unwrap()]);
 }
 
-/// What denies precedes what allows, and the agent reads the text.
+/// A rule that denies precedes one that allows, and the agent reads its text.
 #[tokio::test(start_paused = true)]
 async fn denying_rule_reaches_agent_as_text() {
     let stand = Stand::new();
