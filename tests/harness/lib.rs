@@ -1,5 +1,6 @@
 //! Test harness: a hub on a free port, its clients, and the models that its agents use.
 
+mod browser_key;
 mod client;
 mod compiled;
 pub mod delegation;
@@ -30,6 +31,7 @@ pub mod tools;
 mod web_server;
 
 pub use a2a_hub_model_server::{CannedAnswer, Dialogue, ModelServer, ReceivedRequest};
+pub use browser_key::BrowserKey;
 pub use client::{Client, RpcError, Updates, message_to};
 pub use compiled::Compiled;
 pub use endpoints::Endpoints;

@@ -22,6 +22,7 @@ use a2a_hub_core::{scheduling::shares::Holder, task::prices::Prices};
 use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     conversations::{contexts::Contexts, repeats::Repeats},
+    devices::Devices,
     observability::{hub_events::Events, span_export::Spans, storage_monitor::monitor},
     push::Pushes,
     routing::Routes,
@@ -287,7 +288,8 @@ impl Builder {
         let native = native.into_iter().chain(registered).collect();
         let starting = parts.agents.clone();
         let progress = Arc::new(move || starting.start_progress());
-        let begin = parts.begin(&config, native, losses, reload, clock);
+        let devices = bound_endpoints.devices(&dir)?;
+        let begin = parts.begin(&config, native, (losses, devices), reload, clock);
         let (engine, live) = bound_endpoints.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.spawn_background_tasks(exporter, &running, &stop);
@@ -443,7 +445,7 @@ impl Parts {
         &mut self,
         config: &Config,
         native: Vec<(AgentId, AgentCard, Native)>,
-        losses: Vec<String>,
+        (losses, devices): (Vec<String>, Devices),
         reload: Option<(ReadConfig, SetLevel)>,
         clock: WallClock,
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
@@ -452,7 +454,7 @@ impl Parts {
         let starting = self.assemble(joined).with_repeats(self.requests(config).await?);
         let starting = starting.with_warnings(self.warnings.clone()).with_losses(losses);
         let starting = starting.with_tenants(config.tenants.keys().cloned().collect());
-        let starting = starting.with_copies(self.storage.clone());
+        let starting = starting.with_copies(self.storage.clone()).with_devices(devices);
         let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
         let topics = Topics::new(self.storage.clone(), config.topics.rules(), clock.clone());
         let triggers = Triggers::new(self.storage.clone(), Arc::new(topics), config, clock)?;

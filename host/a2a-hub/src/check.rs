@@ -3,7 +3,7 @@
 //! checks change nothing.
 
 use crate::otlp::Exporter;
-use a2a_hub_config::{Config, ownership, token::Tokens};
+use a2a_hub_config::{Config, DevicesFile, ownership, token::Tokens};
 use a2a_hub_engine::webhooks::WebhookSigner;
 use a2a_hub_server::Unix;
 use a2a_hub_store::sqlite;
@@ -36,6 +36,7 @@ pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Re
     }
     if config.http.enabled {
         Tokens::check(dir, config.tenants.keys())?;
+        DevicesFile::new(dir).read()?;
         // A port in use by the running hub counts as free: it is the hub's own, on another address.
         let is_taken = running.http.is_some_and(|at| at.port() == config.http.address().port());
         if !is_taken {

@@ -1,6 +1,7 @@
 //! Endpoints of the hub: bound at first, held while the hub starts, and served then.
 
-use a2a_hub_config::{Config, token::Tokens};
+use a2a_hub_config::{Config, DevicesFile, token::Tokens};
+use a2a_hub_engine::devices::Devices;
 use a2a_hub_server::{Dispatcher, HttpServer, StartProgress, Unix};
 use anyhow::Context as _;
 use futures::future::OptionFuture;
@@ -27,6 +28,12 @@ impl BoundEndpoints {
 
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(|(http, _)| http.address())
+    }
+
+    /// Opens the paired browsers, which need the page.
+    pub(crate) fn devices(&self, dir: &Path) -> anyhow::Result<Devices> {
+        let page = self.address().map(|address| format!("http://{address}/ui/"));
+        Ok(Devices::open(DevicesFile::new(dir), page)?)
     }
 
     /// Path of the unix socket, if it is served.

@@ -11,6 +11,7 @@ use crate::{
     },
     inbox, permissions,
     ui::exit::EXIT_CODES,
+    web,
 };
 use a2a_hub_sandbox::CARRY;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -126,6 +127,8 @@ pub(super) enum Command {
     /// Manage the rules that answer requests for permission
     #[command(subcommand)]
     Permissions(permissions::PermissionsCommand),
+    /// Open the web page, in a browser that you pair with the hub
+    Web(web::WebArgs),
     /// Print the changes of a task, as `task diff` does
     Diff(task::worktrees::DiffOptions),
     /// Take over the changes of a task, as `task apply` does

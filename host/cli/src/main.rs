@@ -12,6 +12,7 @@ mod permissions;
 #[cfg(test)]
 mod surface;
 mod ui;
+mod web;
 
 use crate::automation::{blackboard, record, schedule, topic, trigger};
 use crate::{
@@ -163,6 +164,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Deny(args) => inbox::deny(global, &args),
         Command::Later(args) => inbox::later(global, &args),
         Command::Permissions(command) => permissions::permissions(global, &command),
+        Command::Web(args) => web::web(global, &args),
         Command::Diff(args) => commands::task::worktrees::diff(global, &args),
         Command::Apply(args) => commands::task::worktrees::apply(global, &args),
         Command::Discard(args) => commands::task::worktrees::discard(global, &args),

@@ -41,6 +41,7 @@ pub use automation::{
 pub use changes::{Followed, Setting};
 pub use confined::{Confined, is_the_systems};
 pub use data_dir::{
+    devices_file::{DevicesFile, DevicesFileError},
     grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp},
     ownership, private_file,
     secrets::{SecretError, SecretStore},

@@ -3,7 +3,7 @@
 
 use a2a_hub_protocol::{
     id::{AgentId, TaskId, TenantId},
-    operation::{Operation, RuleRequest, TopicRequest, WorktreeRequest},
+    operation::{DeviceRequest, Operation, RuleRequest, TopicRequest, WorktreeRequest},
 };
 use std::fmt;
 
@@ -21,6 +21,12 @@ pub enum Principal {
     /// A client with the operator's token. It may administer the hub, but not change grants or copy
     /// the store ([`Access::Owner`]), because a token can be stolen and does not identify its user.
     OperatorToken,
+    /// A browser that the operator paired with the hub, proven by its key ([`crate::devices`]). It
+    /// does the hub's daily work, and neither adds agents nor changes grants.
+    Device {
+        /// Id of the device.
+        id: String,
+    },
     /// A program of an agent that works on a task.
     AgentTask {
         /// Agent that runs the program.
@@ -78,7 +84,10 @@ impl Caller {
     ) -> Result<TenantId, UnknownTenant> {
         let named = &self.tenant;
         let assigned = match &self.principal {
-            Principal::Operator | Principal::OperatorHttp | Principal::OperatorToken
+            Principal::Operator
+            | Principal::OperatorHttp
+            | Principal::OperatorToken
+            | Principal::Device { .. }
                 if named.is_default() || are_there(named) =>
             {
                 return Ok(named.clone());
@@ -88,6 +97,7 @@ impl Caller {
             Principal::Operator
             | Principal::OperatorHttp
             | Principal::OperatorToken
+            | Principal::Device { .. }
             | Principal::Automation { .. }
             | Principal::Anonymous => TenantId::default(),
         };
@@ -110,6 +120,8 @@ pub enum Access {
     Delegate,
     /// Access of a client of the hub.
     Use,
+    /// Access to the daily work of the hub: all stored tasks, and what runs by itself.
+    Operate,
     /// Access to run the hub: its agents and all stored data.
     Administer,
     /// Access of the hub's owner, proven by the kernel on the unix socket: grants of plug-ins, and
@@ -128,11 +140,14 @@ pub struct AccessDenied {
 /// Access that this operation needs. This is the only access table.
 pub fn needed(operation: &Operation) -> Access {
     match operation {
-        Operation::ListPushKeys => Access::Public,
+        Operation::ListPushKeys
+        // The token of the pairing and the key are checked.
+        | Operation::Device(DeviceRequest::Present(_)) => Access::Public,
         Operation::RegisterAgent { .. }
         | Operation::DeregisterAgent { .. }
         | Operation::ReloadAgent { .. }
-        | Operation::ReloadConfig
+        | Operation::RefreshPlugins => Access::Administer,
+        Operation::ReloadConfig
         | Operation::ListSchedules
         | Operation::RunSchedule { .. }
         | Operation::PauseSchedule { .. }
@@ -147,7 +162,7 @@ pub fn needed(operation: &Operation) -> Access {
         // The results cover all tenants.
         | Operation::Status
         | Operation::ReadMetrics { .. }
-        | Operation::RefreshPlugins
+        | Operation::Device(DeviceRequest::List | DeviceRequest::Remove { .. })
         | Operation::DeleteContext { .. }
         | Operation::HandOver(_)
         | Operation::Worktree(
@@ -155,20 +170,24 @@ pub fn needed(operation: &Operation) -> Access {
             | WorktreeRequest::Diff { .. }
             | WorktreeRequest::Discard { .. }
             | WorktreeRequest::Prune { .. },
-        ) => Access::Administer,
+        ) => Access::Operate,
         Operation::AddPlugin(_)
         | Operation::GrantPlugin(_)
         | Operation::DenyPlugin { .. }
         | Operation::RevokePlugin { .. }
         | Operation::RemovePlugin { .. }
         | Operation::BackUp { .. }
+        // A device has the operator's access to tasks.
+        | Operation::Device(
+            DeviceRequest::Pair | DeviceRequest::Pairing { .. } | DeviceRequest::Confirm { .. },
+        )
         // It changes the operator's files.
         | Operation::Worktree(WorktreeRequest::Apply { .. }) => Access::Owner,
         // The session may contain data that no client of the hub ever saw.
         Operation::SendMessage(send) | Operation::StreamMessage(send)
             if send.resumes_a_session() =>
         {
-            Access::Administer
+            Access::Operate
         }
         Operation::SendMessage(send) | Operation::StreamMessage(send) if send.push.is_none() => {
             if send.message.task_id.is_none() { Access::Send } else { Access::Delegate }
@@ -213,6 +232,7 @@ impl Principal {
         let granted = match self {
             Self::Operator => Access::Owner,
             Self::OperatorHttp | Self::OperatorToken => Access::Administer,
+            Self::Device { .. } => Access::Operate,
             Self::Client(_) => Access::Use,
             Self::AgentTask { .. } => Access::Delegate,
             Self::Automation { .. } => Access::Send,
@@ -239,7 +259,7 @@ impl Principal {
     /// True for the operator, however that is proven.
     pub fn is_operator(&self) -> bool {
         match self {
-            Self::Operator | Self::OperatorHttp | Self::OperatorToken => true,
+            Self::Operator | Self::OperatorHttp | Self::OperatorToken | Self::Device { .. } => true,
             Self::AgentTask { .. }
             | Self::Automation { .. }
             | Self::Client(_)
@@ -258,10 +278,27 @@ impl Principal {
     pub fn identity(&self) -> String {
         match self {
             Self::AgentTask { agent, .. } => format!("agent:{agent}"),
-            Self::OperatorHttp | Self::OperatorToken => Self::Operator.to_log(),
+            Self::OperatorHttp | Self::OperatorToken | Self::Device { .. } => {
+                Self::Operator.to_log()
+            }
             Self::Operator | Self::Automation { .. } | Self::Client(_) | Self::Anonymous => {
                 self.to_log()
             }
+        }
+    }
+
+    /// The person behind the principal, for standing permissions: the operator is one in a terminal
+    /// and in a paired browser. Otherwise the principal itself.
+    pub fn person(&self) -> String {
+        match self {
+            Self::Device { .. } => Self::Operator.to_log(),
+            Self::Operator
+            | Self::OperatorHttp
+            | Self::OperatorToken
+            | Self::AgentTask { .. }
+            | Self::Automation { .. }
+            | Self::Client(_)
+            | Self::Anonymous => self.to_log(),
         }
     }
 
@@ -271,6 +308,7 @@ impl Principal {
             Self::Operator => "operator".to_owned(),
             Self::OperatorHttp => "operator-http".to_owned(),
             Self::OperatorToken => "operator-token".to_owned(),
+            Self::Device { id } => format!("device:{id}"),
             Self::AgentTask { agent, task } => format!("agent:{agent}/{task}"),
             Self::Automation { name } => format!("automation:{name}"),
             Self::Client(name) => format!("client:{name}"),
@@ -286,6 +324,7 @@ impl Principal {
             None if word == "operator-http" => Some(Self::OperatorHttp),
             None if word == "operator-token" => Some(Self::OperatorToken),
             None if word == "anonymous" => Some(Self::Anonymous),
+            Some(("device", id)) => Some(Self::Device { id: id.to_owned() }),
             Some(("automation", name)) => Some(Self::Automation { name: name.to_owned() }),
             Some(("client", name)) => Some(Self::Client(name.to_owned())),
             Some(("agent", at_work)) => {
@@ -304,6 +343,7 @@ impl fmt::Display for Principal {
             Self::Operator => f.write_str("the operator"),
             Self::OperatorHttp => f.write_str("the operator over HTTP"),
             Self::OperatorToken => f.write_str("a client that shows the operator's token"),
+            Self::Device { id } => write!(f, "the browser `{id}`"),
             Self::AgentTask { agent, task } => {
                 write!(f, "the agent `{agent}` at work on task `{task}`")
             }
@@ -322,7 +362,7 @@ impl fmt::Display for Access {
             Self::Use => {
                 "it is for programs of the hub's own user that no agent started, and for others by the token in its data directory"
             }
-            Self::Administer => "it is for the operator, such as by the command `a2a-hub`",
+            Self::Operate | Self::Administer => "it is for the operator, such as by the command `a2a-hub`",
             Self::Owner => {
                 "it is for the operator's own programs on this machine, which no agent started, over the unix socket, and for no \
                  token; run `a2a-hub` in a terminal of your own"
@@ -372,7 +412,7 @@ mod tests {
         operation::SendMessage,
     };
 
-    fn everybody() -> [Principal; 7] {
+    fn everybody() -> [Principal; 8] {
         let agent = AgentId::parse("codex").unwrap();
         [
             Principal::Operator,
@@ -382,6 +422,7 @@ mod tests {
             Principal::OperatorToken,
             Principal::Automation { name: "nightly".to_owned() },
             Principal::OperatorHttp,
+            Principal::Device { id: "ab12cd34".to_owned() },
         ]
     }
 
@@ -396,6 +437,9 @@ mod tests {
         let identities: std::collections::HashSet<_> =
             everybody().iter().map(Principal::identity).collect();
         assert_eq!(identities.len(), 5, "the operator is one, however that is proven");
+        let persons: std::collections::HashSet<_> =
+            everybody().iter().map(Principal::person).collect();
+        assert_eq!(persons.len(), 7, "a paired browser is the operator's");
         let named = Principal::Client("agent:codex".to_owned());
         assert_ne!(named.identity(), at_work.identity());
     }
@@ -417,48 +461,52 @@ mod tests {
             everybody().map(|one| one.may(access).is_ok())
         };
         let agent = || AgentId::parse("codex").unwrap();
-        //                                     operator client agent  anybody token schedule http
-        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true, true, true]);
-        assert_eq!(row(Operation::Status), [true, false, false, false, true, false, true]);
+        //                                     operator client agent  anybody token schedule http device
+        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true, true, true, true]);
+        assert_eq!(row(Operation::Status), [true, false, false, false, true, false, true, true]);
         assert_eq!(
             row(Operation::GetAgent { id: agent() }),
-            [true, true, true, false, true, false, true]
+            [true, true, true, false, true, false, true, true]
         );
         let cancel = Operation::CancelTask { id: TaskId::new("t") };
-        assert_eq!(row(cancel), [true, true, true, false, true, false, true]);
+        assert_eq!(row(cancel), [true, true, true, false, true, false, true, true]);
         let pause = Operation::PauseSchedule { name: "nightly".to_owned() };
-        assert_eq!(row(pause), [true, false, false, false, true, false, true]);
+        assert_eq!(row(pause), [true, false, false, false, true, false, true, true]);
         let list = Operation::Topic(TopicRequest::List);
-        assert_eq!(row(list), [true, true, true, false, true, false, true]);
+        assert_eq!(row(list), [true, true, true, false, true, false, true, true]);
         let send = |task: Option<&str>| {
             let message =
                 Message { task_id: task.map(TaskId::new), ..Message::text(Role::User, "hi") };
             Operation::SendMessage(Box::new(SendMessage::new(message, None).unwrap()))
         };
-        assert_eq!(row(send(None)), [true, true, true, false, true, true, true]);
-        assert_eq!(row(send(Some("t"))), [true, true, true, false, true, false, true]);
+        assert_eq!(row(send(None)), [true, true, true, false, true, true, true, true]);
+        assert_eq!(row(send(Some("t"))), [true, true, true, false, true, false, true, true]);
         let deregister = Operation::DeregisterAgent { id: agent() };
-        assert_eq!(row(deregister), [true, false, false, false, true, false, true]);
+        assert_eq!(row(deregister), [true, false, false, false, true, false, true, false]);
         let reload = Operation::ReloadAgent { id: agent(), accept: None };
-        assert_eq!(row(reload), [true, false, false, false, true, false, true]);
+        assert_eq!(row(reload), [true, false, false, false, true, false, true, false]);
         let delete = Operation::DeleteContext { id: ContextId::new("c") };
-        assert_eq!(row(delete), [true, false, false, false, true, false, true]);
+        assert_eq!(row(delete), [true, false, false, false, true, false, true, true]);
         let revoke = Operation::RevokePlugin { id: agent() };
-        assert_eq!(row(revoke), [true, false, false, false, false, false, false]);
+        assert_eq!(row(revoke), [true, false, false, false, false, false, false, false]);
+        let pair = Operation::Device(DeviceRequest::Pair);
+        assert_eq!(row(pair), [true, false, false, false, false, false, false, false]);
+        let remove = Operation::Device(DeviceRequest::Remove { id: "ab12cd34".to_owned() });
+        assert_eq!(row(remove), [true, false, false, false, true, false, true, true]);
         let back_up = Operation::BackUp { file: "/backup.db".into() };
-        assert_eq!(row(back_up), [true, false, false, false, false, false, false]);
+        assert_eq!(row(back_up), [true, false, false, false, false, false, false, false]);
     }
 
     /// A session of a vendor's program may contain data that no client of the hub ever saw.
     #[test]
-    fn resuming_session_needs_administer_access() {
+    fn resuming_session_needs_operate_access() {
         let send = |session: Option<&str>| {
             let metadata = session.map(|name| [("resume".to_owned(), name.into())]);
             let metadata = metadata.map(|facts| facts.into_iter().collect());
             let message = Message { metadata, ..Message::text(Role::User, "go on") };
             SendMessage::new(message, None).unwrap()
         };
-        for (session, access) in [(None, Access::Send), (Some("s"), Access::Administer)] {
+        for (session, access) in [(None, Access::Send), (Some("s"), Access::Operate)] {
             assert_eq!(needed(&Operation::SendMessage(Box::new(send(session)))), access);
             assert_eq!(needed(&Operation::StreamMessage(Box::new(send(session)))), access);
         }
@@ -466,22 +514,23 @@ mod tests {
 
     /// The `admin` flag that `rpc.discover` shows for a method agrees with the access table.
     #[test]
-    fn admin_methods_need_administer_access() {
+    fn admin_methods_need_operate_access() {
         for method in a2a_hub_protocol::hub::methods::METHODS {
             let params = serde_json::from_str(method.example).unwrap();
             let operation = a2a_hub_protocol::hub::methods::operation(method.name, params).unwrap();
-            let is_theirs = needed(&operation) >= Access::Administer;
+            let is_theirs = needed(&operation) >= Access::Operate;
             assert_eq!(is_theirs, method.admin, "{}", method.name);
         }
     }
 
     #[test]
     fn refusal_names_caller_and_required_access() {
-        let [_, client, agent, anybody, token, schedule, http] = everybody();
+        let [_, client, agent, anybody, token, schedule, http, device] = everybody();
         let said = [
             token.may(Access::Owner).unwrap_err().to_string(),
             http.may(Access::Owner).unwrap_err().to_string(),
             client.may(Access::Administer).unwrap_err().to_string(),
+            device.may(Access::Administer).unwrap_err().to_string(),
             agent.may(Access::Use).unwrap_err().to_string(),
             anybody.may(Access::Use).unwrap_err().to_string(),
             schedule.may(Access::Delegate).unwrap_err().to_string(),
@@ -494,6 +543,7 @@ mod tests {
                 "the operator over HTTP may not do this: it is for the operator's own programs on this machine, which no agent \
                  started, over the unix socket, and for no token; run `a2a-hub` in a terminal of your own",
                 "the client `ci` may not do this: it is for the operator, such as by the command `a2a-hub`",
+                "the browser `ab12cd34` may not do this: it is for the operator, such as by the command `a2a-hub`",
                 "the agent `codex` at work on task `t` may not do this: it is for programs of the hub's own user that no \
                  agent started, and for others by the token in its data directory",
                 "somebody whom the hub does not know may not do this: it is for programs of the hub's own user that no \

@@ -5,6 +5,7 @@ pub mod access_control;
 pub mod bm25;
 pub mod card_trust;
 pub mod context_memory;
+pub mod devices;
 pub mod discovery;
 pub mod failure_reason;
 pub mod grant;

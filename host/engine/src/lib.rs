@@ -6,6 +6,7 @@
 //! `docs/ARCHITECTURE.md` has the map.
 
 pub mod conversations;
+pub mod devices;
 mod error;
 mod error_mapping;
 pub mod observability;

@@ -34,6 +34,7 @@ use timestamp::moment;
 use worktrees::WorktreeOperations;
 
 use crate::{
+    devices::Devices,
     error::HubError,
     observability::{
         hub_events,
@@ -114,6 +115,11 @@ impl Hub {
     /// Agent that handles messages which name no agent.
     pub fn default_agent(&self) -> Option<AgentId> {
         self.default_agent.lock().clone()
+    }
+
+    /// Devices of the operator, which prove their requests.
+    pub fn devices(&self) -> Arc<Devices> {
+        Arc::clone(&self.devices)
     }
 
     /// Refuses new tasks from now on. Existing tasks can still be read, answered and cancelled.
@@ -257,6 +263,7 @@ impl Hub {
             Operation::Permission(request) => Answer::Permission(
                 Box::pin(PermissionOperations(&self.tasks).perform(caller, request)).await?,
             ),
+            Operation::Device(request) => Answer::Device(self.devices.perform(request).await?),
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 Answer::Pong(Pong { version, starting: None })
@@ -379,6 +386,7 @@ impl Hub {
                 Principal::Operator
                 | Principal::OperatorHttp
                 | Principal::OperatorToken
+                | Principal::Device { .. }
                 | Principal::Automation { .. }
                 | Principal::Client(_)
                 | Principal::Anonymous => {

@@ -9,6 +9,7 @@ mod hooks;
 mod http;
 mod mcp;
 mod monitoring;
+mod page;
 mod starting;
 #[cfg(test)]
 mod tests;

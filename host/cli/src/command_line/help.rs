@@ -8,14 +8,16 @@ const TEMPLATE: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}";
 
 /// Commands that most people use every day.
-pub(super) const USUAL: [&str; 11] =
-    ["start", "status", "agents", "send", "run", "best", "inbox", "tasks", "task", "diff", "apply"];
+pub(super) const USUAL: [&str; 12] = [
+    "start", "status", "agents", "send", "run", "best", "inbox", "web", "tasks", "task", "diff",
+    "apply",
+];
 
 /// Jobs, with their commands.
 pub(super) const JOBS: [(&str, &[&str]); 8] = [
     ("Ask", &["send", "run", "best", "decide"]),
     ("Answer", &["inbox", "allow", "deny", "later", "permissions"]),
-    ("Watch", &["tasks", "task", "conversations", "status", "logs"]),
+    ("Watch", &["web", "tasks", "task", "conversations", "status", "logs"]),
     ("Changes", &["diff", "apply", "discard", "worktrees"]),
     ("Agents", &["agents", "agent", "flow", "plugin"]),
     ("Automate", &["schedule", "trigger", "topic"]),

@@ -1,6 +1,7 @@
 //! Private files of the data directory: who may write them, and the grants, secrets, tokens and
 //! trusted flows in them.
 
+pub(super) mod devices_file;
 pub(super) mod grants_file;
 pub mod ownership;
 pub mod private_file;

@@ -43,7 +43,9 @@ pub enum Holder {
 impl From<Option<&Principal>> for Holder {
     fn from(principal: Option<&Principal>) -> Self {
         match principal {
-            Some(Principal::Operator | Principal::OperatorHttp) => Self::Operator,
+            Some(Principal::Operator | Principal::OperatorHttp | Principal::Device { .. }) => {
+                Self::Operator
+            }
             Some(Principal::OperatorToken) => Self::OperatorToken,
             Some(Principal::AgentTask { agent, .. }) => Self::Agent(agent.clone()),
             Some(Principal::Client(name)) => Self::Client(name.clone()),

@@ -26,6 +26,7 @@ pub(super) async fn perform(
         Principal::Operator
         | Principal::OperatorHttp
         | Principal::OperatorToken
+        | Principal::Device { .. }
         | Principal::Automation { .. }
         | Principal::Client(_)
         | Principal::Anonymous => None,

@@ -4,6 +4,7 @@ use super::{Hub, LiveConfig, parts::HubParts, triggers::TriggerOperations};
 use crate::conversations::{contexts::Contexts, repeats::Repeats};
 use crate::observability::hub_events::Events;
 use crate::{
+    devices::Devices,
     push::Pushes,
     routing::Routes,
     tasks::{Recovered, Tasks},
@@ -41,6 +42,7 @@ impl StartingHub {
             tasks,
             pushes,
             events,
+            devices: Arc::default(),
             default_agent: Arc::default(),
             live: None,
             warnings: Arc::default(),
@@ -69,6 +71,12 @@ impl StartingHub {
     #[must_use]
     pub fn with_default_agent(self, agent: Option<AgentId>) -> Self {
         Self(HubParts { default_agent: Arc::new(Mutex::new(agent)), ..self.0 })
+    }
+
+    /// Sets the devices of the operator, which are kept in a file.
+    #[must_use]
+    pub fn with_devices(self, devices: Devices) -> Self {
+        Self(HubParts { devices: Arc::new(devices), ..self.0 })
     }
 
     /// Sets warnings for the hub's status.

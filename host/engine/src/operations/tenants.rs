@@ -32,6 +32,7 @@ impl Hub {
             Principal::Operator
             | Principal::OperatorHttp
             | Principal::OperatorToken
+            | Principal::Device { .. }
             | Principal::Automation { .. }
             | Principal::Client(_)
             | Principal::Anonymous => TenantId::default(),

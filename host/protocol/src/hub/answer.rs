@@ -48,6 +48,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Trigger(answer) => json!(answer),
         Answer::Question(answer) => json!(answer),
         Answer::Permission(report) => json!(report),
+        Answer::Device(report) => json!(report),
         Answer::Topic(answer) => json!(answer),
         Answer::Board(answer) => answer,
         Answer::Plugins(plugins) => json!(plugins),

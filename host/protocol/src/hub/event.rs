@@ -111,6 +111,16 @@ pub enum HubEventKind {
         #[schemars(with = "String")]
         state: TaskState,
     },
+    /// The open questions of a task changed without a change of its state: one more waits for its
+    /// turn, or one was set aside.
+    QuestionsChanged {
+        /// Id of the task.
+        task_id: TaskId,
+        /// Conversation of the task.
+        context_id: ContextId,
+        /// Agent of the task.
+        agent_id: AgentId,
+    },
     /// Git cannot merge the changes of a task in a worktree, whose run ended, with those of another
     /// task.
     WorktreeConflict {
@@ -149,6 +159,7 @@ impl HubEventKind {
         match self {
             Self::TaskCreated { context_id, .. }
             | Self::TaskState { context_id, .. }
+            | Self::QuestionsChanged { context_id, .. }
             | Self::WorktreeConflict { context_id, .. } => Some(context_id.tenant()),
             Self::Subscribed
             | Self::AgentJoined { .. }

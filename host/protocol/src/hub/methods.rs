@@ -6,7 +6,7 @@ use crate::topics::{
 };
 use crate::{
     hub::{
-        event::HubEvent, grant_params, handoff_params, method::PLAIN, params, permissions,
+        devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, params, permissions,
         questions, schemas, topic_params, trigger_params, worktree_params,
     },
     model::{
@@ -174,6 +174,11 @@ pub static METHODS: &[HubMethod] = &[
     permissions::REMOVE,
     permissions::TEST,
     permissions::SUGGEST,
+    devices::LIST,
+    devices::REMOVE,
+    devices::PAIR,
+    devices::PAIRING,
+    devices::CONFIRM,
     HubMethod {
         name: "hub/triggers/list",
         summary: "List the triggers with their latest run, and those that their limit stopped",

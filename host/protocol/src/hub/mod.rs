@@ -2,6 +2,8 @@
 //! messages and tasks are those of A2A 0.3.
 
 pub mod answer;
+mod device_params;
+mod devices;
 pub mod event;
 mod grant_params;
 mod handoff_params;
@@ -19,4 +21,5 @@ mod topic_params;
 mod trigger_params;
 mod worktree_params;
 
+pub use device_params::present as presented_key;
 pub use params::agent_query;

@@ -4,6 +4,7 @@
 mod choice;
 mod component;
 mod conversation;
+mod devices;
 mod find;
 mod grants;
 mod handoff;
@@ -29,6 +30,10 @@ pub use crate::topics::{TopicAnswer, TopicRequest};
 pub use choice::AgentChoice;
 pub use component::ComponentSource;
 pub use conversation::{ContextInfo, ContextQuery};
+pub use devices::{
+    DeviceInfo, DeviceList, DeviceReport, DeviceRequest, NamedDevice, OfferedPairing,
+    PairingReport, PresentKey, PresentedReport,
+};
 pub use find::{
     AgentQuery, CardPart, DEFAULT_FOUND, FoundAgent, FoundAgents, FoundElsewhere, MAX_FOUND,
     UnaskedRegistry, Why, WhyBy,
@@ -175,6 +180,8 @@ pub enum Operation {
     Question(QuestionRequest),
     /// Lists, makes, removes or tests standing permissions.
     Permission(RuleRequest),
+    /// Lists, pairs or removes devices, which are paired browsers.
+    Device(DeviceRequest),
     /// Answers without further checks.
     Ping,
     /// Returns the status of the hub.
@@ -407,6 +414,8 @@ pub enum Answer {
     Question(QuestionAnswer),
     /// Standing permissions.
     Permission(RuleReport),
+    /// Devices, or the state of a pairing.
+    Device(DeviceReport),
     /// Answer to a ping.
     Pong(Pong),
     /// Status of the hub.

@@ -1,21 +1,26 @@
-//! `GET /`: a page for people who open the hub's address in a browser. It holds nothing of the hub
-//! but its version, no script and no form.
+//! `GET /`: leads a browser to the web page, and tells other clients what this address is. The text
+//! holds nothing of the hub but its version, no script and no form.
 
+use crate::page::PAGE as WEB_PAGE;
 use axum::{
-    http::header,
-    response::{Html, IntoResponse},
+    http::{HeaderMap, header},
+    response::{Html, IntoResponse, Redirect, Response},
 };
 
 /// Text of the page; `VERSION` stands for the hub's.
 const PAGE: &str = include_str!("front_page.html");
 
-/// Answers with the page, in which a browser runs and loads nothing.
-pub(super) async fn front_page() -> impl IntoResponse {
+/// Leads a browser, which asks for HTML by name, to the web page; answers others with a text.
+pub(super) async fn front_page(headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("text/html")) {
+        return Redirect::to(WEB_PAGE).into_response();
+    }
     let headers = [
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    (headers, Html(PAGE.replace("VERSION", env!("CARGO_PKG_VERSION"))))
+    (headers, Html(PAGE.replace("VERSION", env!("CARGO_PKG_VERSION")))).into_response()
 }
 
 #[cfg(test)]
@@ -25,7 +30,16 @@ mod tests {
 
     #[tokio::test]
     async fn front_page_names_version_and_paths() {
-        let page = front_page().await.into_response();
+        let browser = HeaderMap::from_iter([(
+            header::ACCEPT,
+            "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8".parse().unwrap(),
+        )]);
+        let led = front_page(browser).await;
+        assert_eq!(
+            (led.status().as_u16(), &led.headers()[header::LOCATION]),
+            (303, &"/ui/".parse().unwrap())
+        );
+        let page = front_page(HeaderMap::new()).await;
         assert_eq!(page.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
         assert!(
             page.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap().contains("'none'")

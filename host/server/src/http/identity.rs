@@ -15,6 +15,7 @@ use super::{
 };
 use a2a_hub_config::token::{TOKEN_FILE, Tokens};
 use a2a_hub_core::access_control::Principal;
+use a2a_hub_engine::devices::NoDevice;
 use axum::http::{HeaderMap, HeaderName, header};
 
 /// Headers of proxies (RFC 7239, RFC 9110 section 7.6.3, and customary ones), besides those that
@@ -32,6 +33,8 @@ pub(super) enum Credential<'h> {
     Absent,
     /// Bearer token (RFC 6750, section 2.1).
     Bearer(&'h str),
+    /// Access token of a device, which comes with a proof (RFC 9449, section 7.1).
+    Dpop(&'h str),
     /// Repeated header, or another scheme.
     Unreadable,
 }
@@ -47,6 +50,8 @@ impl<'h> Credential<'h> {
         let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
         if scheme.eq_ignore_ascii_case("bearer") {
             Self::Bearer(token.trim())
+        } else if scheme.eq_ignore_ascii_case("dpop") {
+            Self::Dpop(token.trim())
         } else {
             Self::Unreadable
         }
@@ -68,6 +73,9 @@ pub(super) enum Unidentified {
          `tenants/` in the hub's data directory"
     )]
     UnknownToken,
+    /// Access token or proof that is that of no device.
+    #[error(transparent)]
+    Device(#[from] NoDevice),
     /// Credential that is no single bearer token.
     #[error(
         "`Authorization` must come once and be `Bearer` with a token of this hub, such as what the file `{TOKEN_FILE}` in its data \
@@ -99,15 +107,21 @@ impl Unidentified {
     pub(super) fn is_same_user(&self) -> bool {
         match self {
             Self::Page | Self::Forwarded | Self::Public(_) => true,
-            Self::OtherUser | Self::UnknownToken | Self::Unreadable => false,
+            Self::OtherUser | Self::UnknownToken | Self::Device(_) | Self::Unreadable => false,
         }
     }
 
-    /// Value of `WWW-Authenticate` (RFC 6750, section 3).
+    /// Value of `WWW-Authenticate` (RFC 6750, section 3; RFC 9449, section 7.1).
     pub(super) fn challenge(&self) -> &'static str {
         match self {
             Self::UnknownToken => "Bearer realm=\"a2a-hub\", error=\"invalid_token\"",
             Self::Unreadable => "Bearer realm=\"a2a-hub\", error=\"invalid_request\"",
+            Self::Device(NoDevice::Unknown) => {
+                "DPoP realm=\"a2a-hub\", error=\"invalid_token\", algs=\"ES256\""
+            }
+            Self::Device(NoDevice::Proof(_)) => {
+                "DPoP realm=\"a2a-hub\", error=\"invalid_dpop_proof\", algs=\"ES256\""
+            }
             Self::OtherUser | Self::Page | Self::Forwarded | Self::Public(_) => {
                 "Bearer realm=\"a2a-hub\""
             }
@@ -116,7 +130,7 @@ impl Unidentified {
 }
 
 /// Identifies the caller of a request. `kernel` is the principal of the connected process, if it is
-/// one of the hub's own user.
+/// one of the hub's own user. `device` identifies a device by its access token.
 ///
 /// A program of the hub's own user that presents a tenant's token acts for that tenant only, as a
 /// proxy does for its users. Therefore an invalid credential must not give it more rights than a
@@ -126,6 +140,7 @@ pub(super) fn identify(
     headers: &HeaderMap,
     names: &HubNames,
     tokens: &Tokens,
+    device: impl FnOnce(&str) -> Result<Principal, NoDevice>,
 ) -> Result<Principal, Unidentified> {
     let is_operator = match kernel {
         Some(Principal::Operator) => true,
@@ -134,6 +149,7 @@ pub(super) fn identify(
     };
     match Credential::from_headers(headers) {
         Credential::Bearer(token) => tokens.whose(token).ok_or(Unidentified::UnknownToken),
+        Credential::Dpop(token) => Ok(device(token)?),
         Credential::Unreadable => Err(Unidentified::Unreadable),
         Credential::Absent if !is_operator => Err(Unidentified::OtherUser),
         Credential::Absent => match withdrawn(headers, names) {
@@ -171,7 +187,9 @@ mod tests {
             }
             match Credential::from_headers(&headers) {
                 Credential::Bearer(token) => token.to_owned(),
-                other @ (Credential::Absent | Credential::Unreadable) => format!("{other:?}"),
+                other @ (Credential::Absent | Credential::Dpop(_) | Credential::Unreadable) => {
+                    format!("{other:?}")
+                }
             }
         };
         assert_eq!(shown(&["Bearer abc"]), "abc");

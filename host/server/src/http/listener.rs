@@ -1,7 +1,12 @@
 //! Accepts HTTP connections, identifies the caller of each, applies the limit per principal, and
 //! closes connections whose requests do not arrive in time (slow loris).
 
-use super::{caller::HttpPeer, http2_frames::FrameCounter, origin_guard::OriginGuard, reply};
+use super::{
+    caller::HttpPeer,
+    http2_frames::FrameCounter,
+    origin_guard::{DeviceRemoval, OriginGuard},
+    reply,
+};
 use a2a_hub_protocol::error::A2aError;
 use a2a_hub_rpc::lineage::Lineages;
 use a2a_hub_rpc::peer::batch::PeerLookup;
@@ -18,9 +23,10 @@ use axum::{
     http::{HeaderValue, StatusCode, Version, header},
     response::{IntoResponse as _, Response},
 };
-use http_body_util::BodyExt as _;
+use futures::StreamExt as _;
+use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use hyper::{
-    body::Incoming,
+    body::{Body as _, Incoming},
     rt::Executor,
     server::conn::{http1, http2},
     service::{Service, service_fn},
@@ -188,9 +194,15 @@ impl Serving {
                 name_host(&mut request);
                 let response = match guard.admit(&caller, &mut request).await {
                     Ok(()) => {
+                        let removal = request.extensions().get::<DeviceRemoval>().cloned();
                         request.extensions_mut().insert(ConnectInfo(caller));
                         // A panic ends only this call, and not the other calls of the connection.
-                        caught(routes.call(request)).await.unwrap_or_else(|why| Ok(broken(&why)))?
+                        let answer = caught(routes.call(request)).await;
+                        let answer = answer.unwrap_or_else(|why| Ok(broken(&why)))?;
+                        match removal {
+                            Some(removal) => answer.map(|body| until_removal(body, removal)),
+                            None => answer,
+                        }
                     }
                     Err(refused) => refused,
                 };
@@ -225,6 +237,14 @@ fn until_its_end(body: Body, busy: Busy) -> Body {
         let _ = &busy;
         why
     }))
+}
+
+/// Wraps the body for a device so that a stream ends when the device is removed.
+fn until_removal(body: Body, DeviceRemoval(removal): DeviceRemoval) -> Body {
+    if body.size_hint().exact().is_some() {
+        return body;
+    }
+    Body::new(StreamBody::new(BodyStream::new(body).take_until(removal.cancelled_owned())))
 }
 
 /// Reasons of the hub to end a connection.
@@ -480,7 +500,7 @@ mod tests {
             let (stop, mut server) = (CancellationToken::new(), tokio::task::JoinSet::new());
             let dir = tempfile::tempdir().unwrap();
             let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
-            let guard = OriginGuard::new(HubNames::new(address, &[], None), tokens);
+            let guard = OriginGuard::new(HubNames::new(address, &[], None), tokens, Arc::default());
             server.spawn(listener.serve(guard, routes, stop.clone()));
             Self { address, begun, stop, _server: server }
         }

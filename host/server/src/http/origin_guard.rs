@@ -18,9 +18,10 @@ use super::{
     paths::{EndpointPath, HOOKS},
     reply::{self, TODAYS, json_body, plain_error},
 };
-use crate::a2a::jwks;
+use crate::{a2a::jwks, page};
 use a2a_hub_config::token::Tokens;
-use a2a_hub_core::{access_control::Principal, http_name::HostPort};
+use a2a_hub_core::{access_control::Principal, devices::proof::InvalidProof, http_name::HostPort};
+use a2a_hub_engine::devices::{DeviceHttpRequest, Devices};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
@@ -35,40 +36,108 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
+use url::Url;
 
 /// Paths that tell nothing about clients, and which a browser of the hub's own user may open: the
 /// front page and the probes.
 const OPEN_PATHS: [&str; 3] = ["/", "/health", "/ready"];
+
+/// Headers of a browser's navigation in a window or tab (Fetch Metadata Request Headers).
+const NAVIGATION: [(HeaderName, &str); 2] = [
+    (HeaderName::from_static("sec-fetch-mode"), "navigate"),
+    (HeaderName::from_static("sec-fetch-dest"), "document"),
+];
+
+/// Header with the proof of a device (RFC 9449, section 4.1).
+const DPOP: HeaderName = HeaderName::from_static("dpop");
 
 /// Configuration of the guard.
 #[derive(Clone)]
 pub(crate) struct OriginGuard {
     names: HubNames,
     tokens: Arc<Tokens>,
+    devices: Arc<Devices>,
 }
+
+/// Cancelled when the device that sent a request is removed. An extension of the request.
+#[derive(Clone)]
+pub(super) struct DeviceRemoval(pub(super) CancellationToken);
+
+/// Thumbprint of the key that a browser presents for its pairing, if its proof counts. An extension
+/// of the request.
+#[derive(Clone)]
+pub(crate) struct PresentedThumbprint(pub(crate) Result<String, InvalidProof>);
 
 impl OriginGuard {
     /// Creates the guard of a server with these names. Callers that the kernel does not identify
-    /// need one of `tokens`.
-    pub(crate) fn new(names: HubNames, tokens: Tokens) -> Self {
-        Self { names, tokens: Arc::new(tokens) }
+    /// need one of `tokens`, or the key of one of the `devices`.
+    pub(crate) fn new(names: HubNames, tokens: Tokens, devices: Arc<Devices>) -> Self {
+        Self { names, tokens: Arc::new(tokens), devices }
     }
 
-    /// Identifies the caller of a request, or returns the reason for which it is unknown.
+    /// Identifies the caller of a request, or returns the reason for which it is unknown. A device
+    /// comes with the signal of its removal.
     async fn principal<B>(
         &self,
         caller: &HttpPeer,
         request: &Request<B>,
-    ) -> Result<Principal, Unidentified> {
+    ) -> Result<(Principal, Option<DeviceRemoval>), Unidentified> {
         let kernel = caller.same_user().await;
-        let identified = identify(kernel, request.headers(), &self.names, &self.tokens);
+        let mut removal = None;
+        let device = |token: &str| {
+            let proven = self.with_proof(request, |it| self.devices.identify(token, it))?;
+            removal = Some(DeviceRemoval(proven.removed));
+            Ok(Principal::Device { id: proven.id })
+        };
+        let identified = identify(kernel, request.headers(), &self.names, &self.tokens, device);
+        let path = request.uri().path();
         let is_open = matches!(*request.method(), Method::GET | Method::HEAD)
-            && OPEN_PATHS.contains(&request.uri().path());
+            && (OPEN_PATHS.contains(&path) || page::is_path(path));
         match identified {
-            Err(why) if is_open && why.is_same_user() => Ok(Principal::Anonymous),
-            identified => identified,
+            Err(why) if is_open && why.is_same_user() => Ok((Principal::Anonymous, None)),
+            identified => identified.map(|principal| (principal, removal)),
         }
+    }
+
+    /// Calls `check` with the proof of a device in a request, and what it has to be about.
+    fn with_proof<B, T, E: From<InvalidProof>>(
+        &self,
+        request: &Request<B>,
+        check: impl FnOnce(DeviceHttpRequest<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let proof = only(request.headers(), &DPOP).ok().flatten().ok_or(InvalidProof::Form)?;
+        let is_hub = &|url: &Url| self.names.has_origin(&url.origin().ascii_serialization());
+        let (method, path) = (request.method().as_str(), request.uri().path());
+        check(DeviceHttpRequest { proof, method, path, is_hub })
+    }
+
+    /// Identifies a browser that wants to be paired: a device that is paired already, or nobody. It
+    /// must be on the other end of a program of the hub's own user that no agent started.
+    async fn browser<B>(
+        &self,
+        caller: &HttpPeer,
+        request: &mut Request<B>,
+    ) -> Result<Principal, Response> {
+        match caller.same_user().await {
+            Some(Principal::Operator) => {}
+            None => {
+                let why = Unidentified::OtherUser.to_string();
+                return Err(refusal(StatusCode::UNAUTHORIZED, &why, page::PAIR));
+            }
+            Some(_) => {
+                let why = "a program that an agent started cannot be paired";
+                return Err(refusal(StatusCode::FORBIDDEN, why, page::PAIR));
+            }
+        }
+        let device = match self.principal(caller, request).await {
+            Ok((principal @ Principal::Device { .. }, _)) => principal,
+            Ok(_) | Err(_) => Principal::Anonymous,
+        };
+        let thumbprint = self.with_proof(request, |it| self.devices.presented_key(it));
+        request.extensions_mut().insert(PresentedThumbprint(thumbprint));
+        Ok(device)
     }
 }
 
@@ -96,24 +165,30 @@ impl OriginGuard {
         }
         let path = request.uri().path();
         let identified = if path == jwks::PATH {
-            Ok(Principal::Anonymous)
+            Ok((Principal::Anonymous, None))
         } else if path.starts_with(HOOKS) {
             if !matches!(caller.same_user().await, None | Some(Principal::Operator)) {
                 let why = "a program that an agent started may send no webhook";
                 return Err(refusal(StatusCode::FORBIDDEN, why, path));
             }
-            Ok(Principal::Anonymous)
+            Ok((Principal::Anonymous, None))
+        } else if path == page::PAIR && request.method() == Method::POST {
+            Ok((self.browser(caller, request).await?, None))
         } else {
             self.principal(caller, request).await
         };
-        let principal = identified.map_err(|why| {
+        let (principal, removal) = identified.map_err(|why| {
             let text = why.to_string();
             if is_grpc {
                 return grpc_refusal(StatusCode::UNAUTHORIZED, &text);
             }
             let challenge = [(header::WWW_AUTHENTICATE, why.challenge())];
+            let path = request.uri().path();
             (challenge, refusal(StatusCode::UNAUTHORIZED, &text, path)).into_response()
         })?;
+        if let Some(removal) = removal {
+            request.extensions_mut().insert(removal);
+        }
         request.extensions_mut().insert(principal);
         Ok(())
     }
@@ -200,7 +275,8 @@ fn verdict(
     let Ok(site) = only(headers, &SEC_FETCH_SITE) else {
         return forbidden("the Sec-Fetch-Site header must be there once, and be text");
     };
-    if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+    let is_own = site.is_none_or(|site| matches!(site, "same-origin" | "none"));
+    if !is_own && !opens_page(method, target, headers) {
         return forbidden("requests from web pages of another site are refused");
     }
     // hyper considers only the last transfer coding and would treat a still compressed body as the
@@ -222,6 +298,16 @@ fn verdict(
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     Ok(())
+}
+
+/// True if a link, also one of another site or of a local file, opens the page in a window. It gets
+/// files that hold nothing of the hub; a frame gets none.
+fn opens_page(method: &Method, target: &Uri, headers: &HeaderMap) -> bool {
+    let is = |(name, value): &(HeaderName, &str)| {
+        only(headers, name).is_ok_and(|found| found == Some(*value))
+    };
+    let path = target.path();
+    method == Method::GET && (path == "/" || page::is_path(path)) && NAVIGATION.iter().all(is)
 }
 
 /// True if a header is absent or has this single value.
@@ -252,7 +338,7 @@ mod tests {
     fn guard() -> OriginGuard {
         let dir = tempfile::tempdir().unwrap();
         let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
-        OriginGuard::new(HubNames::new(ADDRESS, &[], None), tokens)
+        OriginGuard::new(HubNames::new(ADDRESS, &[], None), tokens, Arc::default())
     }
 
     /// Status for a request with these headers, which are separated by `|`.
@@ -299,6 +385,22 @@ mod tests {
         assert_eq!(with("sec-fetch-site: cross-site"), 403);
         assert_eq!(with("sec-fetch-site: same-site"), 403);
         assert_eq!(with("sec-fetch-site: none"), 200);
+        // A link of another site opens the page in a window, and in no frame.
+        let opened = |path: &str, mode: &str, dest: &str| {
+            let fetch = format!("sec-fetch-mode: {mode}|sec-fetch-dest: {dest}");
+            let headers = format!("host: localhost:8080|sec-fetch-site: cross-site|{fetch}");
+            status_of(&Method::GET, path, &headers, false)
+        };
+        assert_eq!(opened("/ui/tasks", "navigate", "document"), 200);
+        for (path, mode, dest) in [
+            ("/ui/tasks", "navigate", "iframe"),
+            ("/ui/assets/x.js", "no-cors", "script"),
+            ("/uix", "navigate", "document"),
+            ("/health", "navigate", "document"),
+            ("/agents", "navigate", "document"),
+        ] {
+            assert_eq!(opened(path, mode, dest), 403, "{path} {mode} {dest}");
+        }
     }
 
     /// Absolute form is how proxies are addressed. A forwarded request would have a `Host` that the

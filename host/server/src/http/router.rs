@@ -17,6 +17,7 @@ use crate::{
     five_step, hooks,
     mcp::McpHttp,
     monitoring::{metrics, probes},
+    page,
     starting::{self, StartProgress},
 };
 use a2a_hub_config::token::Tokens;
@@ -93,7 +94,7 @@ impl HttpServer {
         let connections = dispatcher.connection_budget().http;
         let PublicEndpoints { names, public_url, .. } = dispatcher.public_endpoints();
         let names = HubNames::new(self.address, names, public_url.as_deref());
-        let guard = OriginGuard::new(names, tokens);
+        let guard = OriginGuard::new(names, tokens, dispatcher.hub().devices());
         let routes = Router::new()
             .route("/", post(call).get(front_page))
             .route("/stream", post(call_streaming))
@@ -103,6 +104,7 @@ impl HttpServer {
             .merge(registry::routes())
             .merge(ard::routes())
             .merge(hooks::routes())
+            .merge(page::routes())
             .merge(jwks::routes())
             .merge(rest::routes())
             .merge(five_step::routes())

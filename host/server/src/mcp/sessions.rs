@@ -63,6 +63,7 @@ impl McpSessions {
         let is_operator = |owner: &Principal| match owner {
             Principal::Operator | Principal::OperatorHttp => true,
             Principal::OperatorToken
+            | Principal::Device { .. }
             | Principal::AgentTask { .. }
             | Principal::Automation { .. }
             | Principal::Client(_)

@@ -123,6 +123,11 @@ async fn method_access_depends_on_caller() {
     hub/permissions/remove                    ok  -32006  -32006
     hub/permissions/test                      ok  -32006  -32006
     hub/permissions/suggest                   ok      ok  -32006
+    hub/devices/list                          ok  -32006  -32006
+    hub/devices/remove                    -32602  -32006  -32006
+    hub/devices/pair                      -32005  -32006  -32006
+    hub/devices/pairing                       ok  -32006  -32006
+    hub/devices/confirm                   -32602  -32006  -32006
     hub/triggers/list                     -32005  -32006  -32006
     hub/triggers/run                      -32005  -32006  -32006
     hub/triggers/pause                    -32005  -32006  -32006

@@ -257,7 +257,7 @@ async fn attacks_give_no_identity() {
     for (process, names, headers, expected) in table {
         let parsed: Vec<_> = names.iter().map(|name| HttpName::parse(name).unwrap()).collect();
         let all = HubNames::new(SocketAddr::from(([127, 0, 0, 1], 8080)), &parsed, None);
-        let guard = OriginGuard::new(all, tokens.open());
+        let guard = OriginGuard::new(all, tokens.open(), Arc::default());
         let peers = PeerLookup::new(Arc::new(Always(process.principal())));
         let caller = HttpPeer::new(Some(here), there, peers);
         let mut request = Request::get("/agents").body(Body::empty()).unwrap();

@@ -2,6 +2,7 @@
 
 mod command_access;
 mod confinement;
+mod devices;
 mod red_team;
 mod tenants;
 mod who_asks;

@@ -43,6 +43,7 @@ impl TaskActor {
         if has_open_question {
             let waits = question.waits;
             self.guest.as_mut()?.questions.push_back(question);
+            self.recorder.publish_questions();
             if waits && self.lifecycle.asks() {
                 self.permits.release();
             }
@@ -238,6 +239,7 @@ impl TaskActor {
             if !self.set_aside.contains(id) {
                 self.set_aside.push(id.clone());
             }
+            self.recorder.publish_questions();
         }
         is_known
     }

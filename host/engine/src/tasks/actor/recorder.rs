@@ -272,6 +272,16 @@ impl Recorder {
         }
     }
 
+    /// Tells the listeners of the hub that the open questions of the task changed, although its state
+    /// did not.
+    pub(in crate::tasks) fn publish_questions(&self) {
+        self.events.publish(HubEventKind::QuestionsChanged {
+            task_id: self.task().id.clone(),
+            context_id: self.task().context_id.clone(),
+            agent_id: self.agent.clone(),
+        });
+    }
+
     /// Reverts to the stored state: drops events that were not stored, publishes events that were
     /// stored without a reply. False if the task was deleted.
     pub(in crate::tasks) async fn take_back(&mut self) -> Result<bool, Unstorable> {

@@ -84,7 +84,7 @@ impl PermissionOperations<'_> {
         };
         let is_allow = new.effect == RuleEffect::Allow;
         let vendor = new.vendor.or_else(|| agent.filter(|_| is_allow).map(Agent::vendor));
-        let principal = new.principal.or_else(|| is_allow.then(|| caller.principal.to_log()));
+        let principal = new.principal.or_else(|| is_allow.then(|| caller.principal.person()));
         let rule = PermissionRule {
             id: fresh_id(),
             effect: new.effect,
@@ -120,7 +120,7 @@ impl PermissionOperations<'_> {
             through,
             root,
             repository,
-            principal: Some(caller.principal.to_log()),
+            principal: Some(caller.principal.person()),
             confined: agent.confines_programs(),
         };
         let (rules, now) = (self.0.permissions.rules(&caller.tenant).await?, clock::now());
@@ -157,7 +157,7 @@ impl PermissionOperations<'_> {
     ) -> Result<Vec<String>, HubError> {
         let is_wide = terms.trusts_workspace
             || terms.for_ms.is_some_and(|ms| ms == 0 || ms > DEFAULT_RULE_MS);
-        if is_wide && let Err(denied) = caller.principal.may(Access::Administer) {
+        if is_wide && let Err(denied) = caller.principal.may(Access::Operate) {
             let why = format!(
                 "{denied}: a standing permission for a program that runs code of the workspace, or \
                  for more than 30 days, needs the operator"

@@ -38,7 +38,7 @@ pub(super) async fn scope_of(
         through,
         root,
         repository,
-        principal: principal.map(|by| by.to_log()),
+        principal: principal.map(|by| by.person()),
         confined: agent.confines_programs(),
     })
 }
@@ -96,6 +96,7 @@ fn speaks_for(by: &Principal, begun_by: &Principal) -> bool {
         Principal::Operator
         | Principal::OperatorHttp
         | Principal::OperatorToken
+        | Principal::Device { .. }
         | Principal::AgentTask { .. } => true,
         Principal::Automation { .. } | Principal::Client(_) | Principal::Anonymous => {
             by == begun_by

@@ -37,6 +37,7 @@ impl Operation {
             Self::Trigger(request) => request.name(),
             Self::Question(request) => request.name(),
             Self::Permission(request) => request.name(),
+            Self::Device(request) => request.name(),
             Self::Topic(request) => request.name(),
             Self::Board(request) => request.name(),
             Self::ListPlugins => "list_plugins",

@@ -61,6 +61,7 @@ impl Operation {
             | Self::WatchHub
             | Self::GetCard { .. }
             | Self::ListCards
+            | Self::Device(_)
             | Self::Discover => None,
         }
     }

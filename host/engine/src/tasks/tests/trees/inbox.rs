@@ -4,6 +4,8 @@ use super::*;
 use crate::tasks::Questions;
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
+    hub::event::HubEventKind,
+    id::TenantId,
     operation::{
         OpenQuestion, PastQuestion, QuestionAnswer, QuestionQuery, QuestionRequest, QuestionResult,
     },
@@ -89,6 +91,17 @@ async fn queued_question_is_answered_before_its_turn() {
         assert_eq!(texts(&open), [("one?", false), ("two?", true), ("three?", true)]);
         let [one, two, three] = [0, 1, 2].map(|at| open[at].id.clone());
         assert!(open[0].expires_at.is_some());
+
+        let mut changes = stand.tasks.events.subscribe(&TenantId::default());
+        let later = QuestionRequest::Postpone { id: three.clone(), for_ms: 60_000 };
+        stand.questions(later).await;
+        loop {
+            let event = changes.next().await.unwrap();
+            if let HubEventKind::QuestionsChanged { task_id, .. } = &event.what {
+                assert_eq!(*task_id, root);
+                break;
+            }
+        }
 
         let results = stand.reply(&[&two], "second").await;
         assert!(results[0].answered, "{results:?}");

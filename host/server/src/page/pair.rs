@@ -1,0 +1,79 @@
+//! `POST /ui/pair`: a browser presents its key with the token of a pairing, until the operator has
+//! decided in the terminal.
+
+use crate::http::{
+    body::read_body_of,
+    origin_guard::{self, PresentedThumbprint},
+    reply::plain_error,
+};
+use a2a_hub_core::{access_control::Principal, devices::proof::InvalidProof};
+use a2a_hub_engine::Reply;
+use a2a_hub_protocol::{
+    error::A2aError,
+    hub::presented_key,
+    operation::{Answer, DeviceReport, NamedDevice, PresentedReport},
+};
+use a2a_hub_rpc::dispatcher::Dispatcher;
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use serde_json::Value;
+
+/// Largest body, in bytes.
+const MAX_BODY: usize = 4_096;
+
+/// Answers a browser that presents its key.
+pub(super) async fn pair(State(dispatcher): State<Dispatcher>, request: Request) -> Response {
+    let devices = dispatcher.hub().devices();
+    let caller = origin_guard::principal(&request);
+    let thumbprint = request.extensions().get().cloned();
+    let PresentedThumbprint(thumbprint) =
+        thumbprint.unwrap_or(PresentedThumbprint(Err(InvalidProof::Form)));
+    let body = match read_body_of(&dispatcher, request, MAX_BODY).await {
+        Ok(body) => body,
+        Err(unread) => return unread.answer(plain_error(unread.status, &unread.why.message)),
+    };
+    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        return plain_error(StatusCode::BAD_REQUEST, "the body must be JSON");
+    };
+    if let Principal::Device { id } = caller {
+        let token = body["token"].as_str().unwrap_or_default();
+        devices.end_pairing_for(token, &id);
+        let device = Some(NamedDevice { id, name: String::new() });
+        return answer(PresentedReport { device, ..PresentedReport::of("paired") });
+    }
+    let thumbprint = match thumbprint {
+        Ok(thumbprint) => thumbprint,
+        Err(why) => return plain_error(StatusCode::BAD_REQUEST, &why.to_string()),
+    };
+    let operation = match presented_key(body, thumbprint) {
+        Ok(operation) => operation,
+        Err(why) => return invalid(&why),
+    };
+    match dispatcher.hub().handle(&Principal::Anonymous, None, operation).await {
+        Ok(Reply::One(Answer::Device(DeviceReport::Presented(report)))) => answer(report),
+        Ok(Reply::One(_) | Reply::Stream(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Err(why) => invalid(&why),
+    }
+}
+
+fn invalid(why: &A2aError) -> Response {
+    plain_error(StatusCode::BAD_REQUEST, &why.message)
+}
+
+fn answer(report: PresentedReport) -> Response {
+    let status = match &*report.pairing {
+        "paired" => StatusCode::OK,
+        "pending" => StatusCode::ACCEPTED,
+        "refused" => StatusCode::FORBIDDEN,
+        _ => StatusCode::GONE,
+    };
+    match &report.reason {
+        Some(why) => plain_error(status, why),
+        // The answer may hold an access token.
+        None => (status, [(header::CACHE_CONTROL, "no-store")], Json(report)).into_response(),
+    }
+}
