@@ -9,7 +9,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: "es2022",
     cssTarget: ["chrome123", "firefox128", "safari17.5"],
-    // The polyfill and preload helper add nothing for modern browsers; one stylesheet keeps the CSP simple.
+    // Modern browsers need neither polyfill nor preloads; one stylesheet keeps the CSP simple.
     modulePreload: false,
     cssCodeSplit: false,
     assetsInlineLimit: 0,

@@ -16,6 +16,7 @@ mod publishable;
 mod sdks;
 mod shell;
 mod sizes;
+mod web;
 
 use std::{
     env,
@@ -65,6 +66,8 @@ enum Cli {
     },
     /// Build the WebAssembly components into target/components
     Guests,
+    /// Build the web page from web/ into web/built; needs Node.js
+    Web,
     /// Build the documentation as a book into target/book
     Book,
     /// Build the hub with its agents and put it where your shell finds it
@@ -98,8 +101,8 @@ enum Cli {
         /// Folder for them [default: target/clis in the workspace, or target/clis-newest]
         dir: Option<PathBuf>,
     },
-    /// Install the official A2A SDKs that the tests drive the hub with, at the versions in
-    /// tests/sdks.json
+    /// Install the official A2A SDKs and the packages of the web page that the tests need, at the
+    /// versions in tests/sdks.json and web/package-lock.json
     Sdks {
         /// Folder for them [default: target/sdks in the workspace]
         dir: Option<PathBuf>,
@@ -137,6 +140,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Prove { proof } => prove(root, proof),
         Cli::Guests => guests(root),
         Cli::Hooks => hooks::install(root),
+        Cli::Web => web::build(root),
         Cli::Book => book(root),
         Cli::Install => {
             let hub = dist::build(root, guests::Which::Agents, None)?.stripped;
@@ -157,7 +161,10 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Clis { newest: false, dir } => {
             clis::install(root, &dir.unwrap_or_else(|| root.join("target/clis")))
         }
-        Cli::Sdks { dir } => sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks"))),
+        Cli::Sdks { dir } => {
+            sdks::install(root, &dir.unwrap_or_else(|| root.join("target/sdks")))?;
+            web::install(root)
+        }
         Cli::Languages { dir } => {
             languages::install(root, &dir.unwrap_or_else(|| root.join("target/languages")))
         }

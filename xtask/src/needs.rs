@@ -29,7 +29,7 @@ const LANGUAGES: &str = "cargo xtask languages";
 const DPKG: &str = "apt-get install dpkg";
 
 /// All requirements.
-const NEEDS: [Need; 16] = [
+const NEEDS: [Need; 18] = [
     Need {
         name: "claude",
         path: "clis/node_modules/.bin/claude",
@@ -112,6 +112,18 @@ const NEEDS: [Need; 16] = [
         name: "the Python SDK of ACP",
         path: "sdks/acp-py",
         tests: "test(/^acp::python/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "what drives a browser",
+        path: "sdks/browser",
+        tests: "test(/^web_page::/)",
+        brought_by: SDKS,
+    },
+    Need {
+        name: "the packages of the web page",
+        path: "web/node_modules",
+        tests: "package(xtask) & test(/^web::/)",
         brought_by: SDKS,
     },
     Need {

@@ -10,6 +10,12 @@ pub(crate) enum Proof {
     /// 200 kills with replayed agents over 5,000 stored tasks: no journal holds an answer of a
     /// starting hub
     Restarts,
+    /// 100 kills between requests for permission and their answers: nothing is allowed without a
+    /// record
+    Permissions,
+    /// 200 questions that the web page and a terminal answer at the same moment: each is answered
+    /// once
+    Page,
     /// Ten minutes of growing task trees: each ends its children first, and no budget is exceeded
     Forest,
     /// 200 kills while flows of all kinds run: each ends by its rules, and does no step twice
@@ -27,6 +33,8 @@ impl Proof {
             Self::Kills => "random_kills_lose_no_reported_event",
             Self::Restarts => "journals_never_record_shutdown_refusals",
             Self::Patterns => "killed_hub_does_no_step_twice",
+            Self::Permissions => "killed_hub_allows_nothing_without_record",
+            Self::Page => "every_story_holds_in_chromium",
             Self::Forest => "every_tree_ends_children_before_parents",
             Self::Applies => "killed_apply_is_whole_or_nothing",
             Self::Edits => "any_edits_arrive_in_clean_checkout",
@@ -39,6 +47,8 @@ impl Proof {
             Self::Kills => ("A2A_HUB_FAULTS", "500"),
             Self::Restarts => ("A2A_HUB_RESTARTS", "200"),
             Self::Patterns => ("A2A_HUB_PATTERN_KILLS", "200"),
+            Self::Permissions => ("A2A_HUB_PERMISSION_KILLS", "100"),
+            Self::Page => ("A2A_HUB_PAGE_ROUNDS", "200"),
             Self::Forest => ("A2A_HUB_FOREST_SECONDS", "600"),
             Self::Applies => ("A2A_HUB_APPLY_KILLS", "100"),
             Self::Edits => ("A2A_HUB_EDIT_ROUNDS", "200"),
@@ -57,6 +67,8 @@ mod tests {
         let files = [
             "lifecycle/faults.rs",
             "lifecycle/restarts.rs",
+            "lifecycle/permission_kills.rs",
+            "web_page.rs",
             "coordination/forest.rs",
             "coordination/patterns.rs",
             "../../../worktrees/tests/worktrees/apply.rs",

@@ -1,4 +1,4 @@
-// Events of the hub, from one stream a browser: the tab that holds a lock reads, the others listen.
+// Events of the hub, from one stream a browser: the tab that holds a lock reads, others listen.
 
 import { stream } from "./call.ts";
 import { HubError } from "./request.ts";
@@ -16,8 +16,9 @@ export interface Changes {
 type Listener = (changes: Changes) => void;
 type Broadcast = { type: "event"; event: HubEvent } | { type: "resync" } | { type: "down" };
 
-/** Shortest time between two reports to the views, in milliseconds: a longer one while much happens. */
+/** Shortest time between two reports to the views, in milliseconds. */
 const REPORT_INTERVAL = 400;
+/** The same while much happens. */
 const BUSY_INTERVAL = 1_200;
 /** Tasks that changed since the last report, from which on much happens. */
 const BUSY_TASKS = 12;

@@ -23,7 +23,7 @@ export class HubError extends Error {
   }
 }
 
-/** Sends a body with a proof. After a 401, corrects the clock by the response and tries once more. */
+/** Sends a body with a proof. After a 401, corrects the clock by the response, and tries again. */
 export async function post(path: string, body: string, abort?: AbortSignal): Promise<Response> {
   const first = await attempt(path, body, abort);
   if (first.status !== 401) return first;

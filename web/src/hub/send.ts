@@ -1,4 +1,5 @@
-// Sends messages. A message that is sent again after a failure keeps its id: the hub then finds the earlier task.
+// Sends messages. A message that is sent again after a failure keeps its id: the hub then finds
+// the earlier task.
 
 import { read, write } from "../app/storage.ts";
 import { call } from "./call.ts";

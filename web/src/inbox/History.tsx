@@ -13,6 +13,7 @@ import { Exact, Prose } from "../parts/Text.tsx";
 import { Time } from "../parts/Time.tsx";
 import { cut } from "../text/words.ts";
 import { outcomeText, verdict } from "./outcome.ts";
+import { questionLine } from "./summary.ts";
 
 interface Page {
   questions: PastQuestion[];
@@ -53,7 +54,7 @@ export function History() {
               <Prose text={outcomeText(question)} />
             </span>
             <Link to={taskPath(question.taskId)} class="history-text">
-              <Prose text={cut(question.text.replace(/\s+/g, " ").trim() || "(a form)", 300)} />
+              <Prose text={cut(questionLine(question.text), 300)} />
             </Link>
             <span class="muted history-agent">
               <Exact text={question.agentId} />

@@ -58,7 +58,7 @@ function OpenQuestions() {
 
   useEffect(() => {
     if (found >= 0) lastAt.current = found;
-    // The row left: the next one is shown, but a key that was meant for the old one must not answer it.
+    // The row left, and the next one is shown: a key for the old one must not answer it.
     if (shownId !== "" && shownId !== selectedId) {
       if (selectedId !== "") settledAt.current = Date.now() + SETTLE;
       setSelectedId(shownId);

@@ -1,4 +1,5 @@
-// Open questions of all tasks, shared by the inbox, the number beside its name, and a task's screen.
+// Open questions of all tasks, shared by the inbox, the number beside its name, and the screen
+// of a task.
 
 import { batch, signal } from "@preact/signals";
 import { announce } from "../app/announce.ts";

@@ -23,11 +23,16 @@ export function summaryOf(question: Question): Summary {
       text: action.paths.length === 1 ? `${verb} ${first}` : `${verb} ${count(action.paths.length, "file")}: ${first}, …`,
     };
   }
-  const lines = question.text.split("\n").map((line) => line.trim());
+  return { isCommand: false, text: questionLine(question.text) };
+}
+
+/** Text of a question in one line. */
+export function questionLine(text: string): string {
+  const lines = text.slice(0, 2_000).split("\n").map((line) => line.trim());
   // The instruction how to answer in a terminal says nothing in a list.
   const told = lines.filter((line) => line !== "" && !/^(is this to be done\? )?answer `allow` or `deny`\.?$/i.test(line));
-  const text = told.join(" ");
-  return { isCommand: false, text: text === "" ? "(a form to fill in)" : text.slice(0, 400) };
+  const line = told.join(" ");
+  return line === "" ? "(a form to fill in)" : line.slice(0, 400);
 }
 
 export interface FileChange {

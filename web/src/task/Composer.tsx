@@ -1,4 +1,5 @@
-// Field for the next message: to the task at work, as an answer, or as a new task of the conversation.
+// Field for the next message: to the task at work, as an answer, or as a new task of the
+// conversation.
 
 import { useState } from "preact/hooks";
 import { useDraft } from "../app/drafts.ts";

@@ -38,6 +38,12 @@ function hasWorktree(task: Task): boolean {
   return task.history?.some((it) => it.metadata?.worktree !== undefined && it.metadata.worktree !== false) ?? false;
 }
 
+function showQuestion(): void {
+  const question = document.querySelector<HTMLElement>(".inline-question");
+  question?.scrollIntoView({ block: "center" });
+  question?.querySelector<HTMLElement>("textarea, input, select")?.focus({ preventScroll: true });
+}
+
 export function TaskScreen({ id }: { id: string }) {
   const concerns = { concerns: (changes: { tasks: Set<string> }) => changes.tasks.has(id) };
   const task = useQuery(`task ${id}`, (abort) => call<Task>("tasks/get", { id }, abort), concerns);
@@ -112,6 +118,11 @@ export function TaskScreen({ id }: { id: string }) {
               <span class="tag">
                 <Exact text={current.metadata.reason} />
               </span>
+            )}
+            {shown === "" && questions.some((it) => it.closed === undefined) && (
+              <button type="button" class="small-button" onClick={showQuestion}>
+                Go to the question
+              </button>
             )}
           </p>
         </div>

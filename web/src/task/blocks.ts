@@ -9,7 +9,7 @@ export type Block =
   | { kind: "artifact"; key: string; entry: Entry & { kind: "artifact" } }
   | { kind: "steps"; key: string; steps: Entry[] };
 
-/** Joins history and log. The log lacks the client's messages, and the history lacks times and tools. */
+/** Joins history and log: one lacks times and tools, the other lacks the client's messages. */
 export function blocksOf(task: Task, entries: readonly Entry[]): Block[] {
   const blocks: Block[] = [];
   const shown = new Set<string>();

@@ -1,4 +1,4 @@
-// A task's log as the page shows it: entries in order, tool calls merged by their id, and the plan.
+// A task's log as the page shows it: entries in order, tool calls merged by their id, the plan.
 
 import type { Artifact, Json, JsonObject, Message, Part, TaskEvent, TaskState } from "../hub/types.ts";
 

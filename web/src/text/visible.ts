@@ -1,4 +1,5 @@
-// Makes characters visible that change how a text reads without being seen (CVE-2021-42574, UTS 55).
+// Makes characters visible that change how a text reads without being seen (CVE-2021-42574,
+// UTS 55).
 
 export type Segment = { kind: "text" | "escape" | "foreign"; text: string; code?: number };
 

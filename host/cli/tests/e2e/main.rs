@@ -21,3 +21,4 @@ mod pushes;
 mod sdks;
 mod security;
 mod tools;
+mod web_page;

@@ -6,6 +6,7 @@ mod crash;
 mod faults;
 pub(crate) mod full_disk;
 mod logging;
+mod permission_kills;
 mod queue;
 mod repeats;
 mod replay;
