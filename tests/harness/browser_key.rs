@@ -3,16 +3,14 @@
 
 use anyhow::{Result, anyhow};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use jiff::Timestamp;
 use ring::{
     digest::{SHA256, digest},
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
 };
 use serde_json::{Value, json};
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Private key of a browser.
 pub struct BrowserKey {
@@ -43,7 +41,7 @@ impl BrowserKey {
         let (x, y) = (BASE64.encode(&point[1..33]), BASE64.encode(&point[33..]));
         let jwk = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
         let header = json!({ "typ": "dpop+jwt", "alg": "ES256", "jwk": jwk });
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let now = Timestamp::now().as_second();
         let jti = format!("{x}{}", self.proofs.fetch_add(1, Ordering::Relaxed));
         let mut claims = json!({ "jti": jti, "htm": "POST", "htu": url, "iat": now });
         if let Some(token) = access_token {

@@ -38,10 +38,9 @@ pub(crate) fn build(root: &Path) -> Result<()> {
     install(root)?;
     let files = built(root)?;
     let place = root.join(SOURCES).join(BUILT);
-    fs::remove_dir_all(&place).or_else(|why| match why.kind() {
-        std::io::ErrorKind::NotFound => Ok(()),
-        _ => Err(why),
-    })?;
+    if place.exists() {
+        fs::remove_dir_all(&place)?;
+    }
     for (path, bytes) in &files {
         let file = place.join(path);
         fs::create_dir_all(file.parent().context("a file without a folder")?)?;

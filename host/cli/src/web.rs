@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    thread,
     time::Duration,
 };
+use tokio::time::sleep;
 
 /// Interval at which the state of a pairing is read.
 const POLL: Duration = Duration::from_millis(300);
@@ -113,7 +113,10 @@ fn follow(global: &Global, token: &str, console: Console) -> anyhow::Result<Exit
         let pairing = ask(global, "hub/devices/pairing", json!({ "token": token }))?;
         let name = text(&pairing["name"]);
         match text(&pairing["state"]) {
-            "offered" => thread::sleep(POLL),
+            "offered" => crate::block_on(async {
+                sleep(POLL).await;
+                Ok(())
+            })?,
             "presented" => {
                 let code = text(&pairing["code"]);
                 console.note(format!(

@@ -3,6 +3,7 @@
 pub(crate) mod finding;
 pub(crate) mod grants;
 mod http_names;
+mod never_rules;
 pub(crate) mod trial;
 
 use super::{
@@ -339,23 +340,28 @@ async fn running(mut client: Client) -> Vec<CheckResult> {
     let params = json!({ "includeHealth": true });
     let answers = async {
         let status = client.call("hub/status", json!({})).await?;
-        Ok((status, client.call("hub/agents/list", params).await?))
+        let agents = client.call("hub/agents/list", params).await?;
+        // A hub of an older version has no rules.
+        let rules = client.call("hub/permissions/list", json!({})).await.unwrap_or_default();
+        Ok((status, agents, rules))
     };
-    let answers: anyhow::Result<(Value, Value)> = answers.await;
+    let answers: anyhow::Result<(Value, Value, Value)> = answers.await;
     match answers {
         Err(why) => vec![fail("hub", why.to_string(), "see `a2a-hub logs`")],
-        Ok((status, agents)) => {
+        Ok((status, agents, rules)) => {
             let hub = hub_verdict(text(&status["version"]), env!("CARGO_PKG_VERSION"));
             let storage = storage_verdict(&status["storage"]);
             let listed = list(&agents).iter().filter(|agent| completion::is_listed(agent));
-            let agents = listed.map(agent_verdict);
+            let listed: Vec<_> = listed.collect();
+            let never = never_rules::verdicts(&rules, &listed);
+            let agents = listed.into_iter().map(agent_verdict);
             let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
             let waiting = waiting_verdict(status["waitingTasks"].as_u64().unwrap_or_default());
             let warnings = list(&status["warnings"]).iter();
             let warnings =
                 warnings.map(|warning| warn("warning", text(warning), "see `a2a-hub logs`"));
             let checks = [hub, storage, waiting].into_iter().chain(warnings);
-            checks.chain(agents).chain(rejected).collect()
+            checks.chain(agents).chain(never).chain(rejected).collect()
         }
     }
 }

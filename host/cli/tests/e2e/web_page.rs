@@ -32,13 +32,15 @@ async fn every_story_holds_in_chromium() -> Result<()> {
     let modules = root.join("target/sdks/browser");
     ensure!(modules.is_dir(), "what drives a browser is missing; run `cargo xtask sdks`");
     let hub = TestHub::builder().config(GRANT);
-    let hub = hub.plugin("test-guests", test_guests()?).plugin("approval-gate", example_agent("approval-gate")?);
+    let hub = hub
+        .plugin("test-guests", test_guests()?)
+        .plugin("approval-gate", example_agent("approval-gate")?);
     let hub = hub.start().await?;
     let screenshots = root.join("target/page");
-    let rounds = env::var(ROUNDS).unwrap_or_else(|_| "20".to_owned());
+    let rounds = env::var_os(ROUNDS).unwrap_or_else(|| "20".into());
     let mut node = Command::new("node");
     node.arg(root.join("tests/browser/stories.mjs"));
-    node.args(["--hub", &format!("http://{}", hub.http()), "--rounds", &rounds]);
+    node.arg("--hub").arg(format!("http://{}", hub.http())).arg("--rounds").arg(rounds);
     node.arg("--socket").arg(hub.socket()).arg("--modules").arg(&modules);
     node.arg("--out").arg(&screenshots).stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(WITHIN, node.output()).await.context("the stories take too long")??;
@@ -48,7 +50,8 @@ async fn every_story_holds_in_chromium() -> Result<()> {
         .map(|line| serde_json::from_str(line).with_context(|| line.to_owned()))
         .collect::<Result<_>>()?;
     let failed: Vec<_> = stories.iter().filter(|story| !story.ok).collect();
-    let why = || format!("{failed:#?}\n{}", String::from_utf8_lossy(&output.stderr));
+    let reasons: Vec<_> = failed.iter().map(|it| format!("{}: {}", it.step, it.detail)).collect();
+    let why = || format!("{reasons:#?}\n{}", String::from_utf8_lossy(&output.stderr));
     ensure!(failed.is_empty() && output.status.success(), "{}", why());
     let steps: Vec<_> = stories.iter().map(|story| &*story.step).collect();
     assert_eq!(steps, STORIES, "every story is told");

@@ -74,6 +74,8 @@ pub struct ProvenDevice {
     pub id: String,
     /// Cancelled when the device is removed, which ends its streams.
     pub removed: CancellationToken,
+    /// True if the time of this request is to be stored ([`Devices::store_last_use`]).
+    pub is_new_use: bool,
 }
 
 /// Reason why a request is not that of a device.
@@ -125,7 +127,7 @@ impl Devices {
     ///
     /// If no device has the token, or the request is not proven by that device's key.
     pub fn identify(
-        self: &Arc<Self>,
+        &self,
         access_token: &str,
         request: DeviceHttpRequest<'_>,
     ) -> Result<ProvenDevice, NoDevice> {
@@ -143,11 +145,12 @@ impl Devices {
             return Err(NoDevice::Unknown);
         }
         device.used.remember(&proof.claims, now_ms / 1_000)?;
-        if clock::age(&device.device.last_used_at) > LAST_USE_AGE {
+        let is_new_use = clock::age(&device.device.last_used_at) > LAST_USE_AGE;
+        if is_new_use {
             device.device.last_used_at = clock::now();
-            self.save_later();
         }
-        Ok(ProvenDevice { id: device.device.id.clone(), removed: device.removed.clone() })
+        let (id, removed) = (device.device.id.clone(), device.removed.clone());
+        Ok(ProvenDevice { id, removed, is_new_use })
     }
 
     /// Thumbprint of the key with which a browser proves that it sends this request, without an
@@ -364,14 +367,11 @@ impl Devices {
         run_blocking(move || this.write()).await.map_err(io::Error::other)?
     }
 
-    /// Stores the devices without waiting, outside of the runtime's threads.
-    fn save_later(self: &Arc<Self>) {
-        let this = Arc::clone(self);
-        tokio::spawn(async move {
-            if let Err(why) = this.save().await {
-                tracing::warn!(%why, "the last use of a paired browser cannot be stored");
-            }
-        });
+    /// Stores the time of the latest request of a device, at most once an hour for each.
+    pub async fn store_last_use(self: &Arc<Self>) {
+        if let Err(why) = self.save().await {
+            tracing::warn!(%why, "the last use of a paired browser cannot be stored");
+        }
     }
 
     fn write(&self) -> io::Result<()> {

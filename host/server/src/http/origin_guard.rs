@@ -85,13 +85,16 @@ impl OriginGuard {
         request: &Request<B>,
     ) -> Result<(Principal, Option<DeviceRemoval>), Unidentified> {
         let kernel = caller.same_user().await;
-        let mut removal = None;
+        let (mut removal, mut is_new_use) = (None, false);
         let device = |token: &str| {
             let proven = self.with_proof(request, |it| self.devices.identify(token, it))?;
-            removal = Some(DeviceRemoval(proven.removed));
+            (removal, is_new_use) = (Some(DeviceRemoval(proven.removed)), proven.is_new_use);
             Ok(Principal::Device { id: proven.id })
         };
         let identified = identify(kernel, request.headers(), &self.names, &self.tokens, device);
+        if is_new_use {
+            self.devices.store_last_use().await;
+        }
         let path = request.uri().path();
         let is_open = matches!(*request.method(), Method::GET | Method::HEAD)
             && (OPEN_PATHS.contains(&path) || page::is_path(path));

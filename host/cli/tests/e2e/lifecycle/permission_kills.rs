@@ -56,7 +56,8 @@ say({"type": "result", "subtype": "success", "is_error": False, "result": "done"
 async fn allow_all(client: &Client) -> Result<()> {
     loop {
         let open = client.call("hub/questions/list", json!({ "kind": "permission" })).await?;
-        let ids: Vec<_> = open["questions"].as_array().into_iter().flatten().map(|it| &it["id"]).collect();
+        let ids: Vec<_> =
+            open["questions"].as_array().into_iter().flatten().map(|it| &it["id"]).collect();
         if ids.is_empty() {
             sleep(Duration::from_millis(5)).await;
             continue;
@@ -89,8 +90,11 @@ fn allowed(place: &Path, command: &str) -> usize {
 
 #[tokio::test]
 async fn killed_hub_allows_nothing_without_record() -> Result<()> {
-    let kills = env::var("A2A_HUB_PERMISSION_KILLS").ok().and_then(|it| it.parse().ok());
-    let kills: u64 = kills.unwrap_or(KILLS);
+    let kills = match env::var_os("A2A_HUB_PERMISSION_KILLS") {
+        Some(kills) => kills.to_str().and_then(|kills| kills.parse().ok()),
+        None => Some(KILLS),
+    };
+    let kills: u64 = kills.context("A2A_HUB_PERMISSION_KILLS is not a number")?;
     let bin = tempfile::tempdir()?;
     let claude = bin.path().join("claude");
     fs::write(&claude, CLAUDE)?;
@@ -110,7 +114,8 @@ async fn killed_hub_allows_nothing_without_record() -> Result<()> {
         message["message"]["metadata"]["workingDirectory"] = json!(place);
         message["configuration"] = json!({ "blocking": false });
         let task = client.call("message/send", message).await?;
-        let (before, pause) = (allowed(&place, "date"), Duration::from_millis(numbers.below(KILLED_WITHIN_MS)));
+        let (before, pause) =
+            (allowed(&place, "date"), Duration::from_millis(numbers.below(KILLED_WITHIN_MS)));
         let begins = eventually(PATIENCE, || allowed(&place, "date") > before);
         let killed = async {
             begins.await?;
@@ -134,14 +139,16 @@ async fn killed_hub_allows_nothing_without_record() -> Result<()> {
     let client = Client::unix(&hub);
     let past = history(&client).await?;
     let count = |outcome: &str| past.iter().filter(|it| it["outcome"] == outcome).count();
-    let by_person = past
-        .iter()
-        .filter(|it| it["outcome"] == "answered" && it["answer"] == "allow" && it["kind"] == "permission");
+    let by_person = past.iter().filter(|it| {
+        it["outcome"] == "answered" && it["answer"] == "allow" && it["kind"] == "permission"
+    });
     let (by_rule, by_person) = (count("allowed-by-rule"), by_person.count());
     let (dates, ids) = (allowed(&place, "date"), allowed(&place, "id"));
     let lost = usize::try_from(kills)?;
     assert!(dates > 0 && ids > 0, "{dates} and {ids} commands were allowed");
-    tell(&format!("{kills} kills: {dates} of {by_rule} answers by the rule and {ids} of {by_person} by a person came"));
+    tell(&format!(
+        "{kills} kills: {dates} of {by_rule} answers by the rule and {ids} of {by_person} by a person came"
+    ));
     // What was recorded as the hub was killed may not have reached the program.
     assert!((dates..=dates + lost).contains(&by_rule), "{dates} by {by_rule} answers of the rule");
     assert!((ids..=ids + lost).contains(&by_person), "{ids} by {by_person} answers of a person");

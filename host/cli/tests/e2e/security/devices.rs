@@ -53,20 +53,20 @@ impl Browser {
     }
 
     /// Sends a method to a path with a proof for `url`.
-    async fn send(&self, path: &str, method: &str, params: Value, url: &str) -> Result<Response> {
+    async fn send(&self, path: &str, method: &str, params: &Value, url: &str) -> Result<Response> {
         let proof = self.key.proof(url, Some(&self.access_token))?;
         let authorization = format!("DPoP {}", self.access_token);
         let request = self.request(path, &rpc(method, params)).header("DPoP", proof);
         Ok(request.header("Authorization", authorization).send().await?)
     }
 
-    async fn call(&self, method: &str, params: Value) -> Result<(u16, Value)> {
+    async fn call(&self, method: &str, params: &Value) -> Result<(u16, Value)> {
         let answer = self.send("/", method, params, &format!("{}/", self.base)).await?;
         Ok((answer.status().as_u16(), answer.json().await?))
     }
 }
 
-fn rpc(method: &str, params: Value) -> Value {
+fn rpc(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
@@ -85,7 +85,7 @@ async fn browser_gets_what_its_key_proves_and_nothing_else() -> Result<()> {
     hub.restart().await?;
     let base = format!("http://{}", hub.http());
     browser.base.clone_from(&base);
-    let (status, pong) = browser.call("hub/status", json!({})).await?;
+    let (status, pong) = browser.call("hub/status", &json!({})).await?;
     assert!(status == 200 && pong["result"]["version"].is_string(), "{pong}");
 
     // It does the daily work, and neither adds agents nor pairs further browsers.
@@ -95,7 +95,7 @@ async fn browser_gets_what_its_key_proves_and_nothing_else() -> Result<()> {
         ("hub/devices/list", json!({})),
         ("hub/permissions/list", json!({})),
     ] {
-        let (_, told) = browser.call(method, params).await?;
+        let (_, told) = browser.call(method, &params).await?;
         assert!(told["result"].is_object() || told["result"].is_array(), "{method}: {told}");
     }
     for (method, params) in [
@@ -109,12 +109,12 @@ async fn browser_gets_what_its_key_proves_and_nothing_else() -> Result<()> {
         ("hub/devices/pair", json!({})),
         ("hub/devices/confirm", json!({ "token": "t", "code": "c", "accept": true })),
     ] {
-        let (_, told) = browser.call(method, params).await?;
+        let (_, told) = browser.call(method, &params).await?;
         assert_eq!(told["error"]["code"], -32006, "{method}: {told}");
     }
 
     // What does not prove the key gives nothing.
-    let ping = rpc("hub/ping", json!({}));
+    let ping = rpc("hub/ping", &json!({}));
     let root = format!("{base}/");
     let proof = |url: &str, token: Option<&str>| browser.key.proof(url, token);
     let token = browser.access_token.clone();
@@ -164,14 +164,14 @@ async fn browser_gets_what_its_key_proves_and_nothing_else() -> Result<()> {
         )
     };
     let captured = [format!("Authorization: {dpop}"), format!("DPoP: {good}")];
-    let told = sh(&hub, &curl("/", &captured, &rpc("hub/status", json!({})))).await?;
+    let told = sh(&hub, &curl("/", &captured, &rpc("hub/status", &json!({})))).await?;
     assert!(told.contains("-32006") && told.contains("guest"), "{told}");
     let offered = operator.call("hub/devices/pair", json!({})).await?;
     let body = json!({ "token": offered["token"], "name": "agent" });
     let own_proof = [format!("DPoP: {}", thief.proof(&format!("{base}/ui/pair"), None)?)];
     let told = sh(&hub, &curl("/ui/pair", &own_proof, &body)).await?;
     assert!(told.contains("403") && told.contains("an agent started"), "{told}");
-    let told = sh(&hub, &curl("/", &[], &rpc("hub/devices/pair", json!({})))).await?;
+    let told = sh(&hub, &curl("/", &[], &rpc("hub/devices/pair", &json!({})))).await?;
     assert!(told.contains("-32006"), "{told}");
     Ok(())
 }
@@ -230,7 +230,7 @@ async fn page_is_open_and_pairing_is_the_operators() -> Result<()> {
     // A removed browser is out at once, with its streams.
     browser.pair(&operator).await?;
     let url = format!("{}/stream", browser.base);
-    let mut events = browser.send("/stream", "hub/events", json!({}), &url).await?;
+    let mut events = browser.send("/stream", "hub/events", &json!({}), &url).await?;
     let mut heard = String::new();
     while !heard.contains("subscribed") {
         heard += &String::from_utf8_lossy(&events.chunk().await?.context("no event")?);
@@ -242,7 +242,7 @@ async fn page_is_open_and_pairing_is_the_operators() -> Result<()> {
         timeout(Duration::from_secs(2), async { while let Ok(Some(_)) = events.chunk().await {} });
     ended.await.context("the stream goes on")?;
     let url = format!("{}/", browser.base);
-    let out = browser.send("/", "hub/ping", json!({}), &url).await?;
+    let out = browser.send("/", "hub/ping", &json!({}), &url).await?;
     let challenge = out.headers()["www-authenticate"].to_str()?.to_owned();
     assert!(out.status() == 401 && challenge.contains("invalid_token"), "{challenge}");
     Ok(())

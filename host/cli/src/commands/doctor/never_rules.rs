@@ -1,0 +1,65 @@
+//! What `never` rules do not see: programs do some things without asking, so no rule is asked.
+
+use super::finding::{CheckResult, warn};
+use crate::ui::render::{list, text};
+use serde_json::Value;
+
+/// Warns about each agent whose unconfined program acts without asking, if a rule says never.
+pub(super) fn verdicts(rules: &Value, agents: &[&Value]) -> Vec<CheckResult> {
+    let says_never = |rule: &&Value| rule["effect"] == "never";
+    let Some(rule) = list(&rules["rules"]).iter().find(says_never) else { return Vec::new() };
+    let unseen = agents.iter().filter_map(|agent| {
+        let id = text(&agent["id"]);
+        let is_meant = rule["agent"].is_null() || rule["agent"] == agent["id"];
+        let unseen = unseen_by(id).filter(|_| is_meant && agent["tier"] == "plain")?;
+        let found = format!("the rule {} is not asked about {unseen}", text(&rule["id"]));
+        let fix = format!("`agents.{id}.confine = true` in the configuration holds what its program may do unasked");
+        Some(warn(&format!("never: {id}"), found, fix))
+    });
+    unseen.collect()
+}
+
+/// What the program of a built-in agent does without asking.
+fn unseen_by(agent: &str) -> Option<&'static str> {
+    Some(match agent {
+        "claude-code" => {
+            "commands that Claude Code holds safe (`ls`, `git status`), and the reading of files"
+        }
+        "codex" => {
+            "what Codex runs within its own sandbox: all but the network and files elsewhere"
+        }
+        "gemini" => {
+            "the reading of files, and every command of its shell is denied, because its request has only a title"
+        }
+        "vibe" => {
+            "commands that Vibe holds safe (`ls`, `cat`, `git diff`), and the reading of files"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn never_rule_names_what_plain_programs_do_unasked() {
+        let agents = [
+            json!({ "id": "claude-code", "tier": "plain" }),
+            json!({ "id": "codex", "tier": "confined" }),
+            json!({ "id": "vibe", "tier": "plain" }),
+            json!({ "id": "echo" }),
+        ];
+        let agents: Vec<_> = agents.iter().collect();
+        let about = |rules: Value| {
+            let found = verdicts(&json!({ "rules": rules }), &agents);
+            found.into_iter().map(|it| it.about).collect::<Vec<_>>()
+        };
+        assert!(about(json!([{ "id": "a", "effect": "deny" }])).is_empty());
+        let never = json!({ "id": "a", "effect": "never", "agent": null });
+        assert_eq!(about(json!([never])), ["never: claude-code", "never: vibe"]);
+        let of_one = json!({ "id": "a", "effect": "never", "agent": "vibe" });
+        assert_eq!(about(json!([of_one])), ["never: vibe"]);
+    }
+}
