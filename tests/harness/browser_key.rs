@@ -26,8 +26,9 @@ impl BrowserKey {
     /// If the system has no random numbers.
     pub fn generate() -> Result<Self> {
         let (form, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
-        let made = EcdsaKeyPair::generate_pkcs8(form, &random).map_err(|why| anyhow!("{why}"))?;
-        let pair = EcdsaKeyPair::from_pkcs8(form, made.as_ref(), &random);
+        let private =
+            EcdsaKeyPair::generate_pkcs8(form, &random).map_err(|why| anyhow!("{why}"))?;
+        let pair = EcdsaKeyPair::from_pkcs8(form, private.as_ref(), &random);
         Ok(Self { pair: pair.map_err(|why| anyhow!("{why}"))?, proofs: AtomicU64::new(0) })
     }
 

@@ -33,13 +33,13 @@ const NEEDS: [Need; 18] = [
     Need {
         name: "claude",
         path: "clis/node_modules/.bin/claude",
-        tests: "test(/^adapters::(claude|each_program|patterns|together)/)",
+        tests: "test(/^adapters::(claude|each_program|page|patterns|together)/)",
         brought_by: CLIS,
     },
     Need {
         name: "codex",
         path: "clis/node_modules/.bin/codex",
-        tests: "test(/^adapters::(codex|each_program|patterns|together)/)",
+        tests: "test(/^adapters::(codex|each_program|page|patterns|together)/)",
         brought_by: CLIS,
     },
     Need {
@@ -117,7 +117,7 @@ const NEEDS: [Need; 18] = [
     Need {
         name: "what drives a browser",
         path: "sdks/browser",
-        tests: "test(/^web_page::/)",
+        tests: "test(/^(web_page|adapters::page)::/)",
         brought_by: SDKS,
     },
     Need {
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(runnable(&[]), "all()");
         assert_eq!(
             runnable(&[&NEEDS[1], &NEEDS[6]]),
-            "all() - (test(/^adapters::(codex|each_program|patterns|together)/)) - (test(/^sdks::.*python_0_3/))"
+            "all() - (test(/^adapters::(codex|each_program|page|patterns|together)/)) - (test(/^sdks::.*python_0_3/))"
         );
     }
 }

@@ -22,14 +22,14 @@ const BUILT: &str = "built";
 const WORKPLACE: &str = "web";
 
 /// Entries of the sources that belong to no build.
-const LEFT_OUT: [&str; 2] = [BUILT, "node_modules"];
+const EXCLUDED: [&str; 2] = [BUILT, "node_modules"];
 
 /// Installs the page's packages, at the versions of its lock file.
 pub(crate) fn install(root: &Path) -> Result<()> {
-    let place = root.join("target").join(WORKPLACE);
-    copy_sources(root, &place)?;
+    let work_dir = root.join("target").join(WORKPLACE);
+    copy_sources(root, &work_dir)?;
     announce("installing the packages of the web page into target/web");
-    run(npm(&place).args(["ci", "--no-audit", "--no-fund"]))
+    run(npm(&work_dir).args(["ci", "--no-audit", "--no-fund"]))
         .context("npm comes with Node.js; is it on PATH?")
 }
 
@@ -37,12 +37,12 @@ pub(crate) fn install(root: &Path) -> Result<()> {
 pub(crate) fn build(root: &Path) -> Result<()> {
     install(root)?;
     let files = built(root)?;
-    let place = root.join(SOURCES).join(BUILT);
-    if place.exists() {
-        fs::remove_dir_all(&place)?;
+    let work_dir = root.join(SOURCES).join(BUILT);
+    if work_dir.exists() {
+        fs::remove_dir_all(&work_dir)?;
     }
     for (path, bytes) in &files {
-        let file = place.join(path);
+        let file = work_dir.join(path);
         fs::create_dir_all(file.parent().context("a file without a folder")?)?;
         fs::write(file, bytes)?;
     }
@@ -52,23 +52,23 @@ pub(crate) fn build(root: &Path) -> Result<()> {
 
 /// Builds and tests the page in its workplace. Returns the files that it gives.
 fn built(root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
-    let place = root.join("target").join(WORKPLACE);
-    copy_sources(root, &place)?;
-    run(npm(&place).args(["run", "--silent", "test"]))?;
-    run(npm(&place).args(["run", "--silent", "build"]))?;
-    files_below(&place.join(BUILT))
+    let work_dir = root.join("target").join(WORKPLACE);
+    copy_sources(root, &work_dir)?;
+    run(npm(&work_dir).args(["run", "--silent", "test"]))?;
+    run(npm(&work_dir).args(["run", "--silent", "build"]))?;
+    files_in(&work_dir.join(BUILT))
 }
 
-fn npm(place: &Path) -> Command {
+fn npm(work_dir: &Path) -> Command {
     let mut npm = Command::new("npm");
-    npm.current_dir(place);
+    npm.current_dir(work_dir);
     npm
 }
 
 /// Puts the sources into a folder in place of older ones, and keeps the packages there.
-fn copy_sources(root: &Path, place: &Path) -> Result<()> {
-    fs::create_dir_all(place)?;
-    for entry in fs::read_dir(place)? {
+fn copy_sources(root: &Path, work_dir: &Path) -> Result<()> {
+    fs::create_dir_all(work_dir)?;
+    for entry in fs::read_dir(work_dir)? {
         let entry = entry?;
         if entry.file_name() == "node_modules" {
             continue;
@@ -81,8 +81,8 @@ fn copy_sources(root: &Path, place: &Path) -> Result<()> {
         }
     }
     let sources = root.join(SOURCES);
-    for (path, bytes) in files_below(&sources)? {
-        let file = place.join(path);
+    for (path, bytes) in files_in(&sources)? {
+        let file = work_dir.join(path);
         fs::create_dir_all(file.parent().context("a file without a folder")?)?;
         fs::write(file, bytes)?;
     }
@@ -90,7 +90,7 @@ fn copy_sources(root: &Path, place: &Path) -> Result<()> {
 }
 
 /// Files below a folder by their relative paths, without what belongs to no build.
-fn files_below(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+fn files_in(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let (mut files, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
         let entries =
@@ -98,8 +98,8 @@ fn files_below(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
         for entry in entries {
             let entry = entry?;
             let path = entry.path();
-            let is_left_out = LEFT_OUT.iter().any(|name| folder.join(name) == path);
-            if is_left_out {
+            let is_excluded = EXCLUDED.iter().any(|name| folder.join(name) == path);
+            if is_excluded {
                 continue;
             }
             if entry.file_type()?.is_dir() {
@@ -121,7 +121,7 @@ mod tests {
     fn built_page_is_what_its_sources_give() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let given = built(root).unwrap();
-        let kept = files_below(&root.join(SOURCES).join(BUILT)).unwrap();
+        let kept = files_in(&root.join(SOURCES).join(BUILT)).unwrap();
         let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&kept), names(&given), "run `cargo xtask web`");
         for (path, bytes) in given {

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::COMPONENTS,
-    endpoints::BoundEndpoints,
+    endpoints::{BoundEndpoints, public_endpoints},
     hub::{Hub, Parts},
     lineage::ProgramTrees,
     local::{self, CallRules, Local},
@@ -37,11 +37,10 @@ use a2a_hub_protocol::{
 use a2a_hub_sandbox::{
     CacheKey, CacheSettings, CarriedCode, CompileLimits, Engine, EngineSettings, MAX_INSTANCES,
 };
-use a2a_hub_server::{Dispatcher, PublicEndpoints};
+use a2a_hub_server::Dispatcher;
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
 use anyhow::{Context as _, bail};
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -288,8 +287,8 @@ impl Builder {
         let native = native.into_iter().chain(registered).collect();
         let starting = parts.agents.clone();
         let progress = Arc::new(move || starting.start_progress());
-        let devices = bound_endpoints.devices(&dir)?;
-        let begin = parts.begin(&config, native, (losses, devices), reload, clock);
+        let setup = (losses, bound_endpoints.devices(&dir)?);
+        let begin = parts.begin(&config, native, setup, reload, clock);
         let (engine, live) = bound_endpoints.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.spawn_background_tasks(exporter, &running, &stop);
@@ -298,7 +297,7 @@ impl Builder {
         let http = bound_endpoints.address();
         let (streams, timeout) = (config.max_streams(), config.clients.timeout());
         let dispatcher =
-            Dispatcher::new(engine.clone(), endpoints(&config, http), streams, timeout);
+            Dispatcher::new(engine.clone(), public_endpoints(&config, http), streams, timeout);
         let dispatcher = dispatcher.with_generations(config.extensions.generation);
         let dispatcher = dispatcher.with_open_files(limits::open_files().unwrap_or(u64::MAX));
         bound_endpoints.serve(&dispatcher.with_lineage(lineage), &running, &stop);
@@ -576,17 +575,6 @@ fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<S
         tracing::warn!("{warning}");
     }
     warnings
-}
-
-/// Addresses of a hub that serves HTTP at this address.
-fn endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
-    PublicEndpoints {
-        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
-        names: config.http.names.clone(),
-        http,
-        socket: config.socket.enabled.then(|| config.socket.path.clone()),
-        root_agent: config.root_agent.clone(),
-    }
 }
 
 /// Returns the cache of compiled components of the hub with this data directory, if it has one.

@@ -2,7 +2,7 @@
 
 use a2a_hub_config::{Config, DevicesFile, token::Tokens};
 use a2a_hub_engine::devices::Devices;
-use a2a_hub_server::{Dispatcher, HttpServer, StartProgress, Unix};
+use a2a_hub_server::{Dispatcher, HttpServer, PublicEndpoints, StartProgress, Unix};
 use anyhow::Context as _;
 use futures::future::OptionFuture;
 use std::{net::SocketAddr, path::Path, sync::Arc};
@@ -92,4 +92,15 @@ pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<HttpServer>> {
         format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
     })?;
     Ok(Some(bound))
+}
+
+/// Addresses of a hub that serves HTTP at this address.
+pub(crate) fn public_endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
+    PublicEndpoints {
+        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+        names: config.http.names.clone(),
+        http,
+        socket: config.socket.enabled.then(|| config.socket.path.clone()),
+        root_agent: config.root_agent.clone(),
+    }
 }

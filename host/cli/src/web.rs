@@ -13,13 +13,13 @@ use crate::{
         text::Text,
     },
 };
-use a2a_hub_config::private_file;
+use a2a_hub_config::{private_file, runtime_dir, shows_windows};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -88,7 +88,7 @@ fn pair(global: &Global, no_open: bool) -> anyhow::Result<Exit> {
     let offered = ask(global, "hub/devices/pair", json!({}))?;
     let (token, page) = (text(&offered["token"]), text(&offered["page"]));
     let address = format!("{page}pair#{token}");
-    let redirect = match no_open || !has_display() {
+    let redirect = match no_open || !shows_windows() {
         true => None,
         false => open(global, &address, console),
     };
@@ -149,11 +149,6 @@ fn follow(global: &Global, token: &str, console: Console) -> anyhow::Result<Exit
     }
 }
 
-/// True if this session can show a browser.
-fn has_display() -> bool {
-    ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"].iter().any(|name| env::var_os(name).is_some())
-}
-
 /// Opens a browser at an address by a file that leads there. Returns the file, or nothing if no
 /// browser can be opened.
 fn open(global: &Global, address: &str, console: Console) -> Option<PathBuf> {
@@ -163,14 +158,13 @@ fn open(global: &Global, address: &str, console: Console) -> Option<PathBuf> {
 }
 
 fn write_redirect(global: &Global, address: &str) -> anyhow::Result<PathBuf> {
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let dir = match runtime.filter(|dir| dir.is_dir()) {
+    let dir = match runtime_dir() {
         Some(dir) => dir,
         None => global.data_dir()?,
     };
     let file = dir.join(REDIRECT_FILE);
     if !is_plain(address) {
-        bail!("the hub's address {address:?} is not one");
+        bail!("the hub's address `{address}` is not one");
     }
     let page = format!(
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\

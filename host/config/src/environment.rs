@@ -37,6 +37,17 @@ pub fn is_colourless() -> bool {
     is_set("NO_COLOR") || env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
+/// True if the session of this process can show a window: it has a display of X or Wayland, or is
+/// in Windows' subsystem for Linux.
+pub fn shows_windows() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"].iter().any(|name| env::var_os(name).is_some())
+}
+
+/// Directory for short-lived files of this user (`XDG_RUNTIME_DIR`), if it exists.
+pub fn runtime_dir() -> Option<PathBuf> {
+    env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_dir())
+}
+
 /// True if the variable `HUB_POSIX_ONLY` is set: the hub then owns process trees with POSIX calls
 /// only and confines no program. For tests of a port (`docs/decisions/0015-a-port-to-macos.md`).
 pub fn is_posix_only() -> bool {

@@ -52,7 +52,7 @@ pub use data_dir::{
 pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
 pub use environment::{
     cache_dir, environment, find_program, find_program_on, full_environment, is_colourless,
-    is_executable, is_posix_only, pager, path_of_process,
+    is_executable, is_posix_only, pager, path_of_process, runtime_dir, shows_windows,
 };
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};

@@ -461,7 +461,7 @@ mod tests {
             everybody().map(|one| one.may(access).is_ok())
         };
         let agent = || AgentId::parse("codex").unwrap();
-        //                                     operator client agent  anybody token schedule http device
+        // operator, client, agent, anybody, token, schedule, http, device
         assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true, true, true, true]);
         assert_eq!(row(Operation::Status), [true, false, false, false, true, false, true, true]);
         assert_eq!(

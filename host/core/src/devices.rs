@@ -1,4 +1,4 @@
-//! Devices: browsers that the operator paired with the hub, each with a key of its own.
+//! Devices: browsers that the operator paired with the hub, each with a separate key.
 //!
 //! A device proves each request with its key ([`proof`]; DPoP, RFC 9449), so a stolen access token
 //! is of no use. The operator pairs it in a terminal ([`pairing`]).

@@ -15,6 +15,7 @@ mod owner;
 mod parts;
 mod read_task;
 mod reload;
+mod reply;
 mod resolve_names;
 mod schedules;
 mod send_message;
@@ -29,6 +30,7 @@ mod worktrees;
 pub use client_context::ClientContext;
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use parts::HubParts;
+pub use reply::{Reply, ReplyStream};
 pub use starting_hub::StartingHub;
 use timestamp::moment;
 use worktrees::WorktreeOperations;
@@ -36,12 +38,9 @@ use worktrees::WorktreeOperations;
 use crate::{
     devices::Devices,
     error::HubError,
-    observability::{
-        hub_events,
-        metrics::{Metrics, Snapshot},
-    },
+    observability::metrics::{Metrics, Snapshot},
     push::AdmittedConfig,
-    tasks::{EndsAt, PermissionOperations, Questions, ResponseMode, Subscription},
+    tasks::{PermissionOperations, Questions, ResponseMode, Subscription},
 };
 use a2a_hub_agents::{Agent, card_of, card_of_group, card_of_hub, lately};
 use a2a_hub_core::{
@@ -76,34 +75,6 @@ impl Deref for Hub {
 
     fn deref(&self) -> &HubParts {
         &self.0
-    }
-}
-
-/// Result of a permitted operation, in the hub's own types or as a transport has encoded them.
-pub enum Reply<O = Answer, S = ReplyStream> {
-    /// A single, complete answer.
-    One(O),
-    /// A stream of events.
-    Stream(S),
-}
-
-/// Source of the events of a stream.
-pub enum ReplyStream {
-    /// Events of one task, from an event number on.
-    Task(Subscription),
-    /// All hub events, from now on.
-    Hub(hub_events::Listener),
-}
-
-impl ReplyStream {
-    /// Extends a task's stream to the task's end; the stream no longer ends when the task waits for
-    /// its client.
-    #[must_use]
-    pub fn to_the_end(self) -> Self {
-        match self {
-            Self::Task(subscription) => Self::Task(subscription.until(EndsAt::Over)),
-            Self::Hub(listener) => Self::Hub(listener),
-        }
     }
 }
 
@@ -228,7 +199,7 @@ impl Hub {
             }
             Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
             Operation::ListTasks(mut query) => {
-                let artifacts = query.include_artifacts;
+                let artifacts = query.include_artifacts && !query.is_summary;
                 query.since = moment("since", query.since)?;
                 let tasks = self.tasks.list(query).await?;
                 Answer::Tasks { tasks, artifacts }

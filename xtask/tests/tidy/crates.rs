@@ -45,6 +45,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "routing",
             "tasks",
             "push",
+            "devices",
             "error_mapping",
             "operations",
         ],

@@ -327,7 +327,6 @@ fn socket(path: &Path) -> CheckResult {
 
 /// Advice about a hub that is starting.
 const STARTING_FIX: &str = "wait until `a2a-hub status` says that it is up";
-
 /// Checks a running hub: its own status and that of its agents.
 async fn running(mut client: Client) -> Vec<CheckResult> {
     match client.greet().await {
@@ -338,28 +337,24 @@ async fn running(mut client: Client) -> Vec<CheckResult> {
         Ok(None) => {}
     }
     let params = json!({ "includeHealth": true });
-    let answers = async {
+    let answers: anyhow::Result<(Value, Value)> = async {
         let status = client.call("hub/status", json!({})).await?;
-        let agents = client.call("hub/agents/list", params).await?;
-        // A hub of an older version has no rules.
-        let rules = client.call("hub/permissions/list", json!({})).await.unwrap_or_default();
-        Ok((status, agents, rules))
-    };
-    let answers: anyhow::Result<(Value, Value, Value)> = answers.await;
+        Ok((status, client.call("hub/agents/list", params).await?))
+    }
+    .await;
     match answers {
         Err(why) => vec![fail("hub", why.to_string(), "see `a2a-hub logs`")],
-        Ok((status, agents, rules)) => {
+        Ok((status, agents)) => {
             let hub = hub_verdict(text(&status["version"]), env!("CARGO_PKG_VERSION"));
             let storage = storage_verdict(&status["storage"]);
-            let listed = list(&agents).iter().filter(|agent| completion::is_listed(agent));
-            let listed: Vec<_> = listed.collect();
-            let never = never_rules::verdicts(&rules, &listed);
-            let agents = listed.into_iter().map(agent_verdict);
+            let agents: Vec<_> =
+                list(&agents).iter().filter(|it| completion::is_listed(it)).collect();
+            let never = never_rules::check(&mut client, &agents).await;
+            let agents = agents.into_iter().map(agent_verdict);
             let rejected = list(&status["rejectedPlugins"]).iter().map(rejected_verdict);
             let waiting = waiting_verdict(status["waitingTasks"].as_u64().unwrap_or_default());
-            let warnings = list(&status["warnings"]).iter();
-            let warnings =
-                warnings.map(|warning| warn("warning", text(warning), "see `a2a-hub logs`"));
+            let logged = |warning| warn("warning", text(warning), "see `a2a-hub logs`");
+            let warnings = list(&status["warnings"]).iter().map(logged);
             let checks = [hub, storage, waiting].into_iter().chain(warnings);
             checks.chain(agents).chain(never).chain(rejected).collect()
         }
@@ -399,8 +394,7 @@ fn storage_verdict(storage: &Value) -> CheckResult {
 
 fn agent_verdict(agent: &Value) -> CheckResult {
     let (id, health) = (text(&agent["id"]), &agent["health"]);
-    let version = health["version"].as_str().map(|version| format!(" ({version})"));
-    let version = version.unwrap_or_default();
+    let version = health["version"].as_str().map_or_else(String::new, |it| format!(" ({it})"));
     let about = format!("agent {id}");
     let why = health["errorMessage"].as_str().unwrap_or("it does not say what is wrong");
     let fix =
@@ -408,7 +402,7 @@ fn agent_verdict(agent: &Value) -> CheckResult {
     match text(&health["status"]) {
         "healthy" => {
             let idle = agent["kept"].as_u64().filter(|idle| *idle > 0);
-            let idle = idle.map(|kept| format!(", idle programs: {kept}")).unwrap_or_default();
+            let idle = idle.map(|count| format!(", idle programs: {count}")).unwrap_or_default();
             ok(&about, format!("healthy{version}{idle}"))
         }
         // An agent that fails affects neither the hub nor other agents.

@@ -8,6 +8,7 @@ mod kept;
 mod limits;
 mod opencode;
 mod overhead;
+mod page;
 mod patterns;
 mod program_files;
 mod settings;
@@ -200,8 +201,7 @@ impl Vendor {
         Ok(stage)
     }
 
-    /// Returns a `PATH` that contains the program. `cargo xtask test` leaves out the tests of
-    /// missing programs.
+    /// Returns a `PATH` with the program. `cargo xtask test` leaves out tests of missing programs.
     fn path(&self) -> Result<OsString> {
         // `cargo xtask clis --newest` names another folder.
         let clis = env::var_os("A2A_HUB_CLIS").map_or_else(

@@ -1,5 +1,5 @@
-//! File `devices.toml` in the data directory: the paired browsers. It holds no secret, but whoever
-//! may write it may pair a browser, so it counts only if no other user can.
+//! File `devices.toml` in the data directory: the paired browsers. It holds no secret, but a
+//! program that can write it can pair a browser, so it counts only if no other user can.
 
 use crate::data_dir::private_file::{self, NotPrivate};
 use a2a_hub_core::devices::{Device, MAX_DEVICES};
@@ -23,7 +23,7 @@ pub struct DevicesFile {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct StoredDevices {
     #[serde(default, rename = "device")]
     devices: Vec<Device>,
 }
@@ -62,7 +62,8 @@ impl DevicesFile {
         let mut text = String::new();
         let read = file.take(MAX_BYTES).read_to_string(&mut text);
         read.map_err(|why| failed(why.to_string()))?;
-        let content: Content = toml::from_str(&text).map_err(|why| failed(why.to_string()))?;
+        let content: StoredDevices =
+            toml::from_str(&text).map_err(|why| failed(why.to_string()))?;
         if content.devices.len() > MAX_DEVICES {
             return Err(failed(format!("it has more than {MAX_DEVICES} devices")));
         }
@@ -75,7 +76,7 @@ impl DevicesFile {
     ///
     /// Returns the error of the system with the path; the old file is then unchanged.
     pub fn write(&self, devices: Vec<Device>) -> io::Result<()> {
-        let text = toml::to_string(&Content { devices }).map_err(io::Error::other)?;
+        let text = toml::to_string(&StoredDevices { devices }).map_err(io::Error::other)?;
         private_file::replace(&self.path, text.as_bytes()).map_err(|why| {
             io::Error::new(why.kind(), format!("write {}: {why}", self.path.display()))
         })

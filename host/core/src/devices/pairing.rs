@@ -24,11 +24,11 @@ pub struct Pairings(Vec<Pairing>);
 struct Pairing {
     token_digest: String,
     expires_at: u64,
-    step: Step,
+    step: PairingStep,
 }
 
 #[derive(Debug)]
-enum Step {
+enum PairingStep {
     Offered,
     Presented(PresentedKey),
     Paired {
@@ -106,7 +106,7 @@ impl Pairings {
             self.0.remove(0);
         }
         let expires_at = now + OFFER_MS;
-        self.0.push(Pairing { token_digest, expires_at, step: Step::Offered });
+        self.0.push(Pairing { token_digest, expires_at, step: PairingStep::Offered });
         expires_at
     }
 
@@ -116,17 +116,19 @@ impl Pairings {
             return PairingState::Refused(RefusedPairing::Over);
         };
         let presented = match &pairing.step {
-            Step::Presented(presented) | Step::Paired { key: presented, .. } => Some(presented),
-            Step::Offered | Step::PairedBefore(_) | Step::Refused(_) => None,
+            PairingStep::Presented(presented) | PairingStep::Paired { key: presented, .. } => {
+                Some(presented)
+            }
+            PairingStep::Offered | PairingStep::PairedBefore(_) | PairingStep::Refused(_) => None,
         };
         if presented.is_some_and(|presented| presented.thumbprint != key.thumbprint) {
             // Whoever was accepted stays so; the other gets nothing.
-            if matches!(pairing.step, Step::Paired { .. }) {
+            if matches!(pairing.step, PairingStep::Paired { .. }) {
                 return PairingState::Refused(RefusedPairing::TwoKeys);
             }
-            pairing.step = Step::Refused(RefusedPairing::TwoKeys);
-        } else if matches!(pairing.step, Step::Offered) {
-            pairing.step = Step::Presented(key);
+            pairing.step = PairingStep::Refused(RefusedPairing::TwoKeys);
+        } else if matches!(pairing.step, PairingStep::Offered) {
+            pairing.step = PairingStep::Presented(key);
             pairing.expires_at = now + CONFIRM_MS;
         }
         pairing.state()
@@ -135,9 +137,9 @@ impl Pairings {
     /// Ends a pairing because its browser is paired already, as the device with this id.
     pub fn end_for(&mut self, token_digest: &str, device: &str, now: u64) {
         if let Some(pairing) = self.find(token_digest, now)
-            && matches!(pairing.step, Step::Offered)
+            && matches!(pairing.step, PairingStep::Offered)
         {
-            pairing.step = Step::PairedBefore(device.to_owned());
+            pairing.step = PairingStep::PairedBefore(device.to_owned());
         }
     }
 
@@ -162,16 +164,19 @@ impl Pairings {
     ) -> Result<PresentedKey, RefusedPairing> {
         let pairing = self.find(token_digest, now).ok_or(RefusedPairing::Over)?;
         let key = match &pairing.step {
-            Step::Presented(key) if key.code() == code => key.clone(),
-            Step::Refused(why) => return Err(*why),
-            Step::Offered | Step::Presented(_) | Step::Paired { .. } | Step::PairedBefore(_) => {
+            PairingStep::Presented(key) if key.code() == code => key.clone(),
+            PairingStep::Refused(why) => return Err(*why),
+            PairingStep::Offered
+            | PairingStep::Presented(_)
+            | PairingStep::Paired { .. }
+            | PairingStep::PairedBefore(_) => {
                 return Err(RefusedPairing::Over);
             }
         };
         pairing.expires_at = now + CONFIRM_MS;
         pairing.step = match access_token {
-            Some(access_token) => Step::Paired { key: key.clone(), access_token },
-            None => Step::Refused(RefusedPairing::Operator),
+            Some(access_token) => PairingStep::Paired { key: key.clone(), access_token },
+            None => PairingStep::Refused(RefusedPairing::Operator),
         };
         Ok(key)
     }
@@ -185,13 +190,13 @@ impl Pairings {
 impl Pairing {
     fn state(&self) -> PairingState {
         match &self.step {
-            Step::Offered => PairingState::Offered,
-            Step::Presented(key) => PairingState::Presented(key.clone()),
-            Step::Paired { key, access_token } => {
+            PairingStep::Offered => PairingState::Offered,
+            PairingStep::Presented(key) => PairingState::Presented(key.clone()),
+            PairingStep::Paired { key, access_token } => {
                 PairingState::Paired { key: key.clone(), access_token: access_token.clone() }
             }
-            Step::PairedBefore(id) => PairingState::PairedBefore(id.clone()),
-            Step::Refused(why) => PairingState::Refused(*why),
+            PairingStep::PairedBefore(id) => PairingState::PairedBefore(id.clone()),
+            PairingStep::Refused(why) => PairingState::Refused(*why),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Proof of possession of a device's key for one HTTP request: the claims of a DPoP proof (RFC
-//! 9449, section 4.3). Its signature is checked elsewhere.
+//! 9449, section 4.3). The engine checks its signature.
 
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -74,9 +74,7 @@ pub enum InvalidProof {
     )]
     Time,
     /// Repeated proof.
-    #[error(
-        "the proof in `DPoP` was used before: each request has one of its own, with another `jti`"
-    )]
+    #[error("the proof in `DPoP` was used before: each request has a new one, with another `jti`")]
     Repeated,
     /// More proofs than are remembered.
     #[error("this device sends more requests than the hub follows; wait a minute")]
@@ -128,7 +126,7 @@ impl UsedProofs {
     ///
     /// # Errors
     ///
-    /// If it was used before, or there are too many.
+    /// If it was used before, or too many are remembered.
     pub fn remember(&mut self, claims: &ProofClaims, now: u64) -> Result<(), InvalidProof> {
         if now >= self.next_removal || self.ids.len() >= MAX_PROOFS {
             self.ids.retain(|_, until| *until >= now);

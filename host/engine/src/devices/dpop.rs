@@ -14,8 +14,8 @@ const MAX_PROOF: usize = 4_096;
 /// Bytes of a coordinate of a point of P-256.
 const COORDINATE: usize = 32;
 
-/// Proof whose signature is right. Its claims are not checked yet.
-pub(super) struct Proof {
+/// DpopProof whose signature is right. Its claims are not checked yet.
+pub(super) struct DpopProof {
     /// SHA-256 thumbprint of the key (RFC 7638), in hexadecimal digits.
     pub(super) thumbprint: String,
     /// Claims.
@@ -28,13 +28,13 @@ pub(super) struct Proof {
 struct ProofHeader {
     typ: String,
     alg: String,
-    jwk: PublicKey,
+    jwk: ProofKey,
 }
 
 /// Public key of P-256 (RFC 7518, section 6.2.1). A private member is none of these.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PublicKey {
+struct ProofKey {
     kty: String,
     crv: String,
     x: String,
@@ -46,7 +46,7 @@ pub(super) fn base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
-impl Proof {
+impl DpopProof {
     /// Parses a proof, and verifies its signature.
     pub(super) fn parse(text: &str) -> Result<Self, InvalidProof> {
         if text.len() > MAX_PROOF {
@@ -58,16 +58,16 @@ impl Proof {
         if header.typ != "dpop+jwt" || header.alg != "ES256" {
             return Err(InvalidProof::Form);
         }
-        let PublicKey { kty, crv, x, y } = &header.jwk;
+        let ProofKey { kty, crv, x, y } = &header.jwk;
         if kty != "EC" || crv != "P-256" {
             return Err(InvalidProof::Form);
         }
-        let (left, right) = (bytes(x)?, bytes(y)?);
-        if left.len() != COORDINATE || right.len() != COORDINATE {
+        let coordinates = (bytes(x)?, bytes(y)?);
+        if coordinates.0.len() != COORDINATE || coordinates.1.len() != COORDINATE {
             return Err(InvalidProof::Form);
         }
         // Uncompressed point (SEC 1, section 2.3.3). Decoding is strict, so each key has one text.
-        let point = [&[4][..], &left, &right].concat();
+        let point = [&[4][..], &coordinates.0, &coordinates.1].concat();
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
             .verify(signed.as_bytes(), &bytes(signature)?)
             .map_err(|_| InvalidProof::Signature)?;
@@ -127,29 +127,34 @@ pub(super) mod tests {
     fn only_proof_by_own_key_is_parsed() {
         let (key, other) = (BrowserKey::new(), BrowserKey::new());
         let proof = key.sign(&key.header(), &claims());
-        let parsed = Proof::parse(&proof).unwrap();
+        let parsed = DpopProof::parse(&proof).unwrap();
         assert_eq!((&*parsed.claims.jti, parsed.thumbprint.len()), ("1", 64));
-        let why = |text: &str| Proof::parse(text).err();
+        let why = |text: &str| DpopProof::parse(text).err();
         assert_eq!(why(&key.sign(&other.header(), &claims())), Some(InvalidProof::Signature));
-        let header = |change: fn(&mut Value)| {
+        let header = |name: &str, value: Value| {
             let mut header = key.header();
-            change(&mut header);
+            header.as_object_mut().unwrap().insert(name.to_owned(), value);
             why(&key.sign(&header, &claims()))
         };
+        let jwk = |name: &str, value: &str| {
+            let mut jwk = key.header().get("jwk").unwrap().clone();
+            jwk.as_object_mut().unwrap().insert(name.to_owned(), json!(value));
+            header("jwk", jwk)
+        };
         for refused in [
-            header(|it| it["alg"] = json!("none")),
-            header(|it| it["alg"] = json!("HS256")),
-            header(|it| it["alg"] = json!("es256")),
-            header(|it| it["typ"] = json!("JWT")),
-            header(|it| it["crit"] = json!(["exp"])),
-            header(|it| it["jku"] = json!("http://evil.example/keys")),
-            header(|it| it["kid"] = json!("1")),
-            header(|it| it["jwk"] = json!(null)),
-            header(|it| it["jwk"]["d"] = json!("AA")),
-            header(|it| it["jwk"]["crv"] = json!("P-384")),
-            header(|it| it["jwk"]["kty"] = json!("oct")),
-            header(|it| it["jwk"]["x"] = json!("AA")),
-            header(|it| it["jwk"]["y"] = json!("=")),
+            header("alg", json!("none")),
+            header("alg", json!("HS256")),
+            header("alg", json!("es256")),
+            header("typ", json!("JWT")),
+            header("crit", json!(["exp"])),
+            header("jku", json!("http://evil.example/keys")),
+            header("kid", json!("1")),
+            header("jwk", json!(null)),
+            jwk("d", "AA"),
+            jwk("crv", "P-384"),
+            jwk("kty", "oct"),
+            jwk("x", "AA"),
+            jwk("y", "="),
             why(""),
             why("a.b"),
             why("a.b.c"),
@@ -167,7 +172,7 @@ pub(super) mod tests {
         let (signed, signature) = proof.rsplit_once('.').unwrap();
         let zero = base64(&[0; 64]);
         for wrong in [&*zero, &signature[..40], ""] {
-            let why = Proof::parse(&format!("{signed}.{wrong}")).err();
+            let why = DpopProof::parse(&format!("{signed}.{wrong}")).err();
             assert!(matches!(why, Some(InvalidProof::Signature | InvalidProof::Form)), "{wrong}");
         }
     }

@@ -19,7 +19,7 @@ use a2a_hub_protocol::{
         PairingReport, PresentKey, PresentedReport,
     },
 };
-use dpop::Proof;
+use dpop::DpopProof;
 use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 use std::{io, sync::Arc, time::Duration};
@@ -34,7 +34,7 @@ const LAST_USE_AGE: Duration = Duration::from_hours(1);
 
 /// The devices of a hub, and the pairings that are going on.
 pub struct Devices {
-    state: Mutex<State>,
+    state: Mutex<PairedDevices>,
     /// None for a hub in memory. Locked while it is written, so that the latest state wins.
     file: Mutex<Option<DevicesFile>>,
     /// URL of the page; none if the hub serves no HTTP.
@@ -44,7 +44,7 @@ pub struct Devices {
 }
 
 #[derive(Default)]
-struct State {
+struct PairedDevices {
     devices: Vec<PairedDevice>,
     pairings: Pairings,
 }
@@ -116,7 +116,7 @@ impl Devices {
             removed: CancellationToken::new(),
         };
         let devices = devices.into_iter().map(paired).collect();
-        let state = State { devices, pairings: Pairings::default() };
+        let state = PairedDevices { devices, pairings: Pairings::default() };
         let (state, file) = (Mutex::new(state), Mutex::new(file));
         Self { state, file, page, started: clock::now_ms() / 1_000 }
     }
@@ -167,8 +167,8 @@ impl Devices {
         &self,
         request: DeviceHttpRequest<'_>,
         ath: Option<&str>,
-    ) -> Result<Proof, InvalidProof> {
-        let proof = Proof::parse(request.proof)?;
+    ) -> Result<DpopProof, InvalidProof> {
+        let proof = DpopProof::parse(request.proof)?;
         let about = ProvenRequest {
             method: request.method,
             path: request.path,

@@ -103,10 +103,14 @@ fn url_of(agent: Option<&AgentId>, url: &str) -> String {
 }
 
 /// Writes a task of a list, with its agent, and with or without artifacts.
-fn write_listed(ListedTask { agent, task }: &ListedTask, artifacts: bool) -> Value {
+fn write_listed(ListedTask { agent, task, request }: &ListedTask, artifacts: bool) -> Value {
     let mut written = json::write_task(task);
     if let Value::Object(written) = &mut written {
         written.insert("agentId".to_owned(), json!(agent));
+        if let Some(request) = request {
+            written.insert("request".to_owned(), json!(request));
+            written.remove("history");
+        }
         if !artifacts {
             written.remove("artifacts");
         }
@@ -139,7 +143,7 @@ mod tests {
             history: Vec::new(),
             metadata: None,
         };
-        ListedTask { agent: AgentId::parse("echo").unwrap(), task }
+        ListedTask { agent: AgentId::parse("echo").unwrap(), task, request: None }
     }
 
     #[test]

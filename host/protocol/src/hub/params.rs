@@ -136,6 +136,10 @@ pub(crate) struct ListTasks {
     /// True to include the artifacts; false by default.
     #[serde(default)]
     include_artifacts: bool,
+    /// True for a table: each task has its `request` in one line, at most 200 characters of its
+    /// status message, no history and no artifacts; false by default.
+    #[serde(default)]
+    summary: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -278,6 +282,7 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
     let ListTasks { id_prefix, agent_id: agent, since, context_id, state, .. } = params;
     let ListTasks { limit, offset, history_length, include_artifacts, .. } = params;
     let (directory, workflow) = (params.working_directory, params.workflow);
+    let is_summary = params.summary;
     let known = |name: String| {
         let states = TaskState::ALL.map(TaskState::name).join(", ");
         let why = format!("no task is ever `{name}`; there are {states}");
@@ -295,6 +300,7 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
         page: page(limit, offset)?,
         history_length,
         include_artifacts,
+        is_summary,
     }))
 }
 

@@ -1,7 +1,7 @@
 //! `GET /`: leads a browser to the web page, and tells other clients what this address is. The text
 //! holds nothing of the hub but its version, no script and no form.
 
-use crate::page::PAGE as WEB_PAGE;
+use super::paths::PAGE as WEB_PAGE;
 use axum::{
     http::{HeaderMap, header},
     response::{Html, IntoResponse, Redirect, Response},

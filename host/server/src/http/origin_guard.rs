@@ -15,10 +15,10 @@ use super::{
     header_value::{SEC_FETCH_SITE, only},
     hub_names::HubNames,
     identity::{Credential, Unidentified, identify},
-    paths::{EndpointPath, HOOKS},
+    paths::{EndpointPath, HOOKS, PAIR, is_of_page},
     reply::{self, TODAYS, json_body, plain_error},
 };
-use crate::{a2a::jwks, page};
+use crate::a2a::jwks;
 use a2a_hub_config::token::Tokens;
 use a2a_hub_core::{access_control::Principal, devices::proof::InvalidProof, http_name::HostPort};
 use a2a_hub_engine::devices::{DeviceHttpRequest, Devices};
@@ -97,7 +97,7 @@ impl OriginGuard {
         }
         let path = request.uri().path();
         let is_open = matches!(*request.method(), Method::GET | Method::HEAD)
-            && (OPEN_PATHS.contains(&path) || page::is_path(path));
+            && (OPEN_PATHS.contains(&path) || is_of_page(path));
         match identified {
             Err(why) if is_open && why.is_same_user() => Ok((Principal::Anonymous, None)),
             identified => identified.map(|principal| (principal, removal)),
@@ -127,11 +127,11 @@ impl OriginGuard {
             Some(Principal::Operator) => {}
             None => {
                 let why = Unidentified::OtherUser.to_string();
-                return Err(refusal(StatusCode::UNAUTHORIZED, &why, page::PAIR));
+                return Err(refusal(StatusCode::UNAUTHORIZED, &why, PAIR));
             }
             Some(_) => {
                 let why = "a program that an agent started cannot be paired";
-                return Err(refusal(StatusCode::FORBIDDEN, why, page::PAIR));
+                return Err(refusal(StatusCode::FORBIDDEN, why, PAIR));
             }
         }
         let device = match self.principal(caller, request).await {
@@ -175,7 +175,7 @@ impl OriginGuard {
                 return Err(refusal(StatusCode::FORBIDDEN, why, path));
             }
             Ok((Principal::Anonymous, None))
-        } else if path == page::PAIR && request.method() == Method::POST {
+        } else if path == PAIR && request.method() == Method::POST {
             Ok((self.browser(caller, request).await?, None))
         } else {
             self.principal(caller, request).await
@@ -278,8 +278,8 @@ fn verdict(
     let Ok(site) = only(headers, &SEC_FETCH_SITE) else {
         return forbidden("the Sec-Fetch-Site header must be there once, and be text");
     };
-    let is_own = site.is_none_or(|site| matches!(site, "same-origin" | "none"));
-    if !is_own && !opens_page(method, target, headers) {
+    let is_same_site = site.is_none_or(|site| matches!(site, "same-origin" | "none"));
+    if !is_same_site && !opens_page(method, target, headers) {
         return forbidden("requests from web pages of another site are refused");
     }
     // hyper considers only the last transfer coding and would treat a still compressed body as the
@@ -310,7 +310,7 @@ fn opens_page(method: &Method, target: &Uri, headers: &HeaderMap) -> bool {
         only(headers, name).is_ok_and(|found| found == Some(*value))
     };
     let path = target.path();
-    method == Method::GET && (path == "/" || page::is_path(path)) && NAVIGATION.iter().all(is)
+    method == Method::GET && (path == "/" || is_of_page(path)) && NAVIGATION.iter().all(is)
 }
 
 /// True if a header is absent or has this single value.

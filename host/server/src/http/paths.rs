@@ -1,5 +1,5 @@
-//! Paths of official A2A's endpoints: `/a2a` for the hub, `/agents/{id}` for each agent; and the
-//! prefix of webhooks.
+//! Paths of official A2A's endpoints: `/a2a` for the hub, `/agents/{id}` for each agent; the prefix
+//! of webhooks; and those of the web page.
 
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -11,6 +11,17 @@ use percent_encoding::percent_decode_str;
 
 /// Prefix of the paths that take webhooks for triggers.
 pub(crate) const HOOKS: &str = "/hooks/";
+
+/// Path of the web page's first view, and prefix of its files and other views.
+pub(crate) const PAGE: &str = "/ui/";
+
+/// Path at which a browser presents its key.
+pub(crate) const PAIR: &str = "/ui/pair";
+
+/// True for the path of a file or a view of the web page.
+pub(super) fn is_of_page(path: &str) -> bool {
+    path == "/ui" || path.starts_with(PAGE)
+}
 
 /// Parsed path of an official A2A endpoint.
 #[derive(Debug, PartialEq)]

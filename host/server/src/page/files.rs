@@ -1,7 +1,7 @@
 //! Files of the page. A path below `/ui` that names none is a view of the page, which begins with
 //! the same file. They hold nothing of the hub, so a browser gets them without a key.
 
-use super::PAGE;
+use crate::http::paths::PAGE;
 use axum::{
     extract::Request,
     http::{HeaderName, HeaderValue, StatusCode, header},

@@ -3,18 +3,13 @@
 mod files;
 mod pair;
 
+use crate::http::paths::{PAGE, PAIR};
 use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
     Router,
     response::Redirect,
     routing::{get, post},
 };
-
-/// Path of the page's first view.
-pub(crate) const PAGE: &str = "/ui/";
-
-/// Path at which a browser presents its key.
-pub(crate) const PAIR: &str = "/ui/pair";
 
 /// Routes of the page.
 pub(crate) fn routes() -> Router<Dispatcher> {
@@ -25,9 +20,4 @@ pub(crate) fn routes() -> Router<Dispatcher> {
         .route("/ui/{*path}", get(files::file))
         // The view of a pairing has the same path.
         .route(PAIR, post(pair::pair).get(files::file))
-}
-
-/// True for the path of a file or a view of the page.
-pub(crate) fn is_path(path: &str) -> bool {
-    path == "/ui" || path.starts_with(PAGE)
 }

@@ -66,11 +66,12 @@ fn invalid(why: &A2aError) -> Response {
 
 fn answer(report: PresentedReport) -> Response {
     let status = match &*report.pairing {
-        "paired" => StatusCode::OK,
-        "pending" => StatusCode::ACCEPTED,
-        "refused" => StatusCode::FORBIDDEN,
-        _ => StatusCode::GONE,
+        "paired" => 200,
+        "pending" => 202,
+        "refused" => 403,
+        _ => 410,
     };
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     match &report.reason {
         Some(why) => plain_error(status, why),
         // The answer may hold an access token.

@@ -34,6 +34,12 @@ async fn tasks_are_listed_newest_first() -> Result<()> {
     let whole = list(json!({ "limit": 1, "includeArtifacts": true, "historyLength": 0 })).await?;
     assert_eq!(whole[0]["artifacts"][0]["parts"][0]["text"], "1\n2\n3\n");
     assert_eq!(whole[0]["history"], json!([]));
+    let table = list(json!({ "summary": true, "limit": 2, "includeArtifacts": true })).await?;
+    assert_eq!(each(&table, "request"), ["flood 3", "ask"]);
+    for task in table.as_array().context("no list")? {
+        assert!(task.get("history").is_none() && task.get("artifacts").is_none(), "{task}");
+    }
+    assert_eq!(table[1]["status"]["message"]["parts"].as_array().map(Vec::len), Some(1));
     let params = json!({ "contextId": "a", "state": "completed", "limit": 20, "offset": 1 });
     assert_eq!(each(&list(params).await?, "id"), [&ids[0]]);
     assert_eq!(list(json!({ "contextId": "nobody's" })).await?, json!([]));

@@ -1,11 +1,20 @@
-//! What `never` rules do not see: programs do some things without asking, so no rule is asked.
+//! Limits of `never` rules: programs do some things without asking, so no rule is asked.
 
 use super::finding::{CheckResult, warn};
-use crate::ui::render::{list, text};
-use serde_json::Value;
+use crate::{
+    client::hub_client::Client,
+    ui::render::{list, text},
+};
+use serde_json::{Value, json};
+
+/// Checks the rules of a running hub; one of an older version has none.
+pub(super) async fn check(client: &mut Client, agents: &[&Value]) -> Vec<CheckResult> {
+    let rules = client.call("hub/permissions/list", json!({})).await.unwrap_or_default();
+    verdicts(&rules, agents)
+}
 
 /// Warns about each agent whose unconfined program acts without asking, if a rule says never.
-pub(super) fn verdicts(rules: &Value, agents: &[&Value]) -> Vec<CheckResult> {
+fn verdicts(rules: &Value, agents: &[&Value]) -> Vec<CheckResult> {
     let says_never = |rule: &&Value| rule["effect"] == "never";
     let Some(rule) = list(&rules["rules"]).iter().find(says_never) else { return Vec::new() };
     let unseen = agents.iter().filter_map(|agent| {
@@ -41,7 +50,6 @@ fn unseen_by(agent: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn never_rule_names_what_plain_programs_do_unasked() {

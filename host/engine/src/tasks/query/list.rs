@@ -2,15 +2,22 @@
 
 use crate::observability::log_span;
 use crate::tasks::Tasks;
-use a2a_hub_core::task::trace_context::Trace;
+use a2a_hub_core::{
+    task::{open_questions, trace_context::Trace},
+    text::plain_text::line,
+};
 use a2a_hub_protocol::{
     budget::Budget,
     id::TaskId,
+    message::{Message, Part},
     operation::{ListedTask, TaskCursor, TaskPageQuery, TaskQuery},
 };
 use a2a_hub_runtime::port::delegate::ChildTask;
 use a2a_hub_store::{BegunRequest, Head, HeadFilter, HeadPage, StorageError, StoredTask};
 use tracing::Span;
+
+/// Longest status message of a summary, in characters.
+const MAX_STATUS: usize = 200;
 
 /// Number of the latest tasks that are searched for repeatable requests; more would slow down a
 /// start.
@@ -65,7 +72,9 @@ impl Tasks {
     pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
         let TaskQuery { id_prefix, agent, since, context, tenant, directory, workflow, .. } = query;
         let (state, page) = (query.state, query.page);
-        let (history_length, include_artifacts) = (query.history_length, query.include_artifacts);
+        let is_summary = query.is_summary;
+        let history_length = query.history_length.filter(|_| !is_summary);
+        let include_artifacts = query.include_artifacts && !is_summary;
         let (limit, offset, live_only) = (page.limit, page.offset, false);
         let filter = HeadFilter {
             id_prefix,
@@ -83,7 +92,8 @@ impl Tasks {
         };
         let mut tasks = Vec::new();
         for head in self.storage.heads(filter).await? {
-            tasks.extend(self.listed_task(&head, history_length, include_artifacts).await?);
+            let listed = self.listed_task(&head, history_length, include_artifacts).await?;
+            tasks.extend(if is_summary { listed.map(summary) } else { listed });
         }
         Ok(tasks)
     }
@@ -126,6 +136,19 @@ impl Tasks {
         if let Some(length) = history_length {
             task.keep_latest(length);
         }
-        Ok(Some(ListedTask { agent, task }))
+        Ok(Some(ListedTask { agent, task, request: None }))
     }
+}
+
+/// Cuts a task to what a table shows.
+fn summary(listed: ListedTask) -> ListedTask {
+    let ListedTask { agent, mut task, .. } = listed;
+    let request = Some(open_questions::request(&task));
+    task.history.clear();
+    task.status.message = task.status.message.map(|message| Message {
+        parts: vec![Part::text(line(&message.joined_text(), MAX_STATUS))],
+        metadata: None,
+        ..message
+    });
+    ListedTask { agent, task, request }
 }

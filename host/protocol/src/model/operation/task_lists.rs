@@ -33,6 +33,9 @@ pub struct TaskQuery {
     pub history_length: Option<usize>,
     /// True to include artifacts. The artifacts of a thousand tasks may have gigabytes.
     pub include_artifacts: bool,
+    /// True for what a table shows: the request in one line, a short message of the status, no
+    /// history and no artifacts.
+    pub is_summary: bool,
 }
 
 impl TaskQuery {
@@ -52,6 +55,7 @@ impl TaskQuery {
             page,
             history_length: None,
             include_artifacts: false,
+            is_summary: false,
         }
     }
 }
@@ -88,4 +92,6 @@ pub struct ListedTask {
     pub agent: AgentId,
     /// Snapshot of the task.
     pub task: Task,
+    /// Request that the task works on, in one line, of a summary.
+    pub request: Option<String>,
 }
