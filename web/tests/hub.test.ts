@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { base64url } from "../src/hub/dpop.ts";
 import { ServerEventParser } from "../src/hub/server-events.ts";
-import { outcomeText, verdict } from "../src/inbox/outcome.ts";
+import { outcomeText, ownOutcome, verdict } from "../src/inbox/outcome.ts";
 import { detailsOf, summaryOf } from "../src/inbox/summary.ts";
 import { visibleEnd } from "../src/parts/LongText.tsx";
 import { blocksOf } from "../src/task/blocks.ts";
@@ -79,6 +79,18 @@ test("conversation_joins_history_and_log", () => {
   );
 });
 
+test("answer_is_shown_once", () => {
+  const task = {
+    status: { state: "completed", timestamp: "4", message: message("end", "agent", "done\n") },
+    history: [message("u1", "user", "do")],
+    artifacts: [{ artifactId: "answer", parts: [{ kind: "text", text: "done" }] }],
+  };
+  assert.deepEqual(
+    blocksOf(task as never, []).map((it) => it.kind),
+    ["user", "artifact"],
+  );
+});
+
 const question = { id: "q", kind: "permission", text: "t", request: "r", path: ["a"], agentId: "a" };
 
 test("summary_is_the_exact_command", () => {
@@ -138,4 +150,12 @@ test("tools_of_a_wrong_shape_are_harmless", () => {
   log.apply(status("working", "1", { tool, plan: [1, { content: {}, status: [] }] }), 1);
   assert.deepEqual(log.entries[0]?.kind === "tool" && log.entries[0].tool, { id: "a", locations: [{ path: "b" }] });
   assert.deepEqual(log.plan, [{ content: "", status: "pending" }]);
+});
+
+test("only_a_clear_yes_allows", () => {
+  for (const answer of ["allow", "yes", "Y", " Yes. "]) assert.equal(ownOutcome("permission", answer), "Allowed by you");
+  for (const answer of ["deny", "no, use pnpm", "allow nothing", "yes but no", ""]) {
+    assert.equal(ownOutcome("permission", answer), "Denied by you");
+  }
+  assert.equal(ownOutcome("input", "no, blue"), "Answered by you");
 });

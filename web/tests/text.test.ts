@@ -5,7 +5,8 @@ import { isDiff, parseDiff } from "../src/text/diff.ts";
 import { decodeEntities } from "../src/text/entities.ts";
 import { safeLink, saysTarget } from "../src/text/links.ts";
 import { duration, isUrgent, relative, remaining, untilTomorrow } from "../src/text/time.ts";
-import { exactSegments, proseSegments, visibleText } from "../src/text/visible.ts";
+import { plainLine } from "../src/text/plain.ts";
+import { exactSegments, lineSegments, proseSegments, visibleText } from "../src/text/visible.ts";
 import { cut, shellText, titleOf, tokens } from "../src/text/words.ts";
 
 const NOW = Date.parse("2026-01-31T12:00:00.000Z");
@@ -61,6 +62,42 @@ test("commands_mark_letters_and_spaces_that_mislead", () => {
   );
   assert.equal(exactSegments("\u{e0041}")[0]?.text, "\\u{e0041}");
   assert.equal(exactSegments("\ud800")[0]?.kind, "escape");
+});
+
+test("long_runs_of_combining_marks_are_counted", () => {
+  const shown = (text: string) => proseSegments(text).map((it) => [it.kind, it.text]);
+  for (const mark of ["\u0300", "\u200d", "\u{1f3fb}"]) {
+    assert.deepEqual(shown(`Z${mark.repeat(50_000)}!`), [
+      ["text", "Z"],
+      ["escape", "[50,000 combining marks]"],
+      ["text", "!"],
+    ]);
+  }
+  assert.deepEqual(shown(`Z${"\u0300".repeat(8)}`), [["text", `Z${"\u0300".repeat(8)}`]]);
+  assert.equal(exactSegments(`Z${"\u0300".repeat(9)}`)[1]?.text, "[9 combining marks]");
+});
+
+test("neighbouring_hidden_characters_join", () => {
+  assert.deepEqual(proseSegments("a\u202e\u200bb"), [
+    { kind: "text", text: "a" },
+    { kind: "escape", text: "\\u202e\\u200b", codes: "U+202E U+200B" },
+    { kind: "text", text: "b" },
+  ]);
+  assert.deepEqual(
+    exactSegments("при").map((it) => [it.text, it.codes]),
+    [["при", "U+043F U+0440 U+0438"]],
+  );
+});
+
+test("hidden_characters_beyond_a_limit_are_counted", () => {
+  const one = proseSegments("\u202e\u200b".repeat(20_000));
+  assert.deepEqual(one.map((it) => it.kind), ["escape", "text", "escape"]);
+  assert.equal(one.at(-1)?.text, "[39,800 more hidden characters]");
+  const many = exactSegments("a\u200b".repeat(20_000));
+  assert.ok(many.length < 500, String(many.length));
+  assert.equal(many.at(-2)?.text.startsWith("a\ufffda\ufffd"), true, "their places are marked");
+  assert.equal(many.at(-1)?.text, "[19,800 more hidden characters]");
+  assert.equal(lineSegments("\u200b".repeat(9)).at(-1)?.text, "[5 more hidden characters]");
 });
 
 test("prose_keeps_letters_of_all_languages", () => {
@@ -139,7 +176,28 @@ test("shell_words_are_quoted", () => {
 test("titles_are_one_line", () => {
   const task = { history: [{ role: "user", messageId: "1", parts: [{ kind: "text", text: " a\n b " }] }] };
   assert.equal(titleOf(task as never), "a b");
+  assert.equal(titleOf({ request: "## Result A **list**" } as never), "Result A list");
+  assert.equal(titleOf({ request: "" } as never), "(no text)");
   assert.equal(cut("abcdef", 3), "abc…");
   assert.equal(cut("ab\u{1f600}", 3), "ab…");
   assert.equal(tokens(12_345), "12.3k");
+});
+
+test("titles_have_no_marks_of_markdown", () => {
+  const cases: [string, string][] = [
+    ["## Result\n\nA **list** with `code` and a [link](https://example.com/):", "Result A list with code and a link:"],
+    ["Fix ***all*** of _them_, ~~not~~ `a**b**`", "Fix all of them, not a**b**"],
+    ["**a `b` c** ![image](x.png \"title\")", "a b c image"],
+    ["```rust\nfn main() {}\n```", "fn main() {}"],
+    ["2*3*4, a_b_c, src/**/*.rs src/**/*.ts, __init__ and C# #123", "2*3*4, a_b_c, src/**/*.rs src/**/*.ts, __init__ and C# #123"],
+    ["a * b * c", "a * b * c"],
+    ["", ""],
+  ];
+  for (const [text, title] of cases) assert.equal(plainLine(text), title);
+});
+
+test("titles_of_hostile_texts_are_fast", () => {
+  const begin = performance.now();
+  for (const mark of ["*a ", "**a ", "_a ", "[", "`a", "![a](", "~~a "]) plainLine(mark.repeat(100_000));
+  assert.ok(performance.now() - begin < 500);
 });

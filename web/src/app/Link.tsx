@@ -9,10 +9,12 @@ interface Props {
   current?: boolean;
   label?: string;
   title?: string;
+  /** True for a row of a list, whose screen handles Enter. */
+  isRow?: boolean;
   children: ComponentChildren;
 }
 
-export function Link({ to, current, label, children, ...rest }: Props) {
+export function Link({ to, current, label, isRow = false, children, ...rest }: Props) {
   const onClick = (event: MouseEvent) => {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -20,7 +22,7 @@ export function Link({ to, current, label, children, ...rest }: Props) {
     go(to);
   };
   return (
-    <a href={BASE + to} onClick={onClick} aria-current={current ? "page" : undefined} aria-label={label} {...rest}>
+    <a href={BASE + to} onClick={onClick} aria-current={current ? "page" : undefined} aria-label={label} data-row={isRow ? "" : undefined} {...rest}>
       {children}
     </a>
   );

@@ -29,8 +29,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const [showsKeys, setShowsKeys] = useState(false);
   const questions = useQuery(`questions ${limit.value}`, readQuestions, {
     concerns: (changes) => changes.tasks.size > 0,
-    // Deadlines, queued and set aside questions have no events.
-    every: 15_000,
+    // A question that expired elsewhere, after events were missed.
+    every: 60_000,
   });
   useEffect(() => {
     failure.value = questions.error;

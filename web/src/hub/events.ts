@@ -71,6 +71,7 @@ function take(message: Broadcast): void {
   received += 1;
   if (message.type === "event") {
     const event = message.event;
+    // `questions-changed` as well: the inbox and the task read their questions again.
     if (event.taskId !== undefined) pending.tasks.add(event.taskId);
     if (event.type.startsWith("agent-") || event.type.startsWith("plugin-")) pending.agents = true;
     if (event.type.startsWith("storage-") || event.type === "config-reloaded") pending.all = true;

@@ -47,7 +47,7 @@ async function ask(): Promise<void> {
   }
   try {
     // A list of tasks and not `hub/ping`, which a starting hub answers already.
-    const response = await post("/", '{"jsonrpc":"2.0","id":0,"method":"hub/tasks/list","params":{"limit":1,"historyLength":0}}');
+    const response = await post("/", '{"jsonrpc":"2.0","id":0,"method":"hub/tasks/list","params":{"limit":1,"summary":true}}');
     const answer = (await response.json()) as { error?: { data?: { reason?: string } } };
     const reason = answer.error?.data?.reason;
     if (!response.ok || reason === "starting" || reason === "stopping") {

@@ -55,6 +55,10 @@ export interface Task {
   contextId: string;
   agentId?: string;
   status: TaskStatus;
+  /** Beginning of the first message in one line; in summaries, which have no history. */
+  request?: string;
+  /** In summaries. */
+  workingDirectory?: string;
   history?: Message[];
   artifacts?: Artifact[];
   metadata?: JsonObject;

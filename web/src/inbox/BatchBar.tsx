@@ -43,6 +43,12 @@ export function BatchBar({ questions, asked, ask, clear }: Props) {
       {permissions.length < questions.length && <span class="muted">only permissions can be answered together</span>}
       {asked && (
         <Dialog title={`${verb} ${count(permissions.length, "request")}?`} onClose={() => ask(undefined)}>
+          {permissions.length < questions.length && (
+            <p>
+              {count(questions.length, "question")} {questions.length === 1 ? "is" : "are"} marked.{" "}
+              {count(questions.length - permissions.length, "of them is no permission and stays", "of them are no permissions and stay")} open.
+            </p>
+          )}
           <ul class="batch-list">
             {permissions.map((question) => {
               const summary = summaryOf(question);

@@ -9,9 +9,9 @@ import { useQuery } from "../hub/use-query.ts";
 import type { HubStatus, Task } from "../hub/types.ts";
 import { Command } from "../parts/Command.tsx";
 import { StateMark } from "../parts/State.tsx";
-import { Exact, Prose } from "../parts/Text.tsx";
+import { Exact, Line, Prose } from "../parts/Text.tsx";
 import { Time } from "../parts/Time.tsx";
-import { LISTED_MESSAGES, cut, textOf, titleOf } from "../text/words.ts";
+import { cut, textOf, titleOf } from "../text/words.ts";
 
 const DAY = 86_400_000;
 
@@ -21,7 +21,7 @@ export function Notices() {
     "failed",
     (abort) => {
       const since = new Date(Math.max(Date.now() - DAY, seen === "" ? 0 : Date.parse(seen) + 1)).toISOString();
-      return call<Task[]>("hub/tasks/list", { state: "failed", since, limit: 20, historyLength: LISTED_MESSAGES }, abort);
+      return call<Task[]>("hub/tasks/list", { state: "failed", since, limit: 20, summary: true }, abort);
     },
     { concerns: (changes) => changes.tasks.size > 0 },
   );
@@ -68,12 +68,12 @@ export function Notices() {
                 <Link to={taskPath(task.id)} class="notice">
                   <StateMark state="failed" />
                   <span class="notice-title">
-                    <Prose text={titleOf(task)} />
+                    <Line text={titleOf(task)} />
                   </span>
                   <span class="notice-reason muted">
                     <Exact text={task.agentId ?? ""} />
                     {" · "}
-                    <Prose text={cut(textOf(task.status.message?.parts ?? []).replace(/\s+/g, " ") || String(task.metadata?.reason ?? ""), 140)} />
+                    <Line text={cut(textOf(task.status.message?.parts ?? []).replace(/\s+/g, " ") || String(task.metadata?.reason ?? ""), 140)} />
                   </span>
                   <span class="muted notice-time">
                     <Time time={task.status.timestamp} />

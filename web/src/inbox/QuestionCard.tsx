@@ -11,6 +11,7 @@ import { AgentPath } from "../parts/AgentPath.tsx";
 import { LongText } from "../parts/LongText.tsx";
 import { Exact, Prose } from "../parts/Text.tsx";
 import { Time, localTime } from "../parts/Time.tsx";
+import { plainLine } from "../text/plain.ts";
 import { isUrgent, remaining } from "../text/time.ts";
 import type { Question, Task } from "../hub/types.ts";
 import { ActionView } from "./ActionView.tsx";
@@ -77,7 +78,7 @@ export function QuestionCard({ question, closed, isInline = false, handle }: Pro
             <dt>Works on</dt>
             <dd>
               <Link to={taskPath(question.rootTaskId)}>
-                <Prose text={question.request || "the task"} />
+                <Prose text={plainLine(question.request) || "the task"} />
               </Link>
               {question.taskId !== question.rootTaskId && (
                 <>

@@ -2,8 +2,9 @@
 
 import { now } from "../app/clock.ts";
 import { AgentPath } from "../parts/AgentPath.tsx";
-import { Exact, Prose } from "../parts/Text.tsx";
+import { Exact, Line } from "../parts/Text.tsx";
 import { Time } from "../parts/Time.tsx";
+import { plainLine } from "../text/plain.ts";
 import { isUrgent, remaining } from "../text/time.ts";
 import type { Row } from "./feed.ts";
 import { summaryOf } from "./summary.ts";
@@ -55,16 +56,16 @@ export function QuestionRow({ row, isSelected, isMarked, onSelect, onMark }: Pro
           </span>
         </span>
         <span class={summary.isCommand ? "row-text is-command" : "row-text"}>
-          {summary.isCommand ? <Exact text={summary.text} /> : <Prose text={summary.text} />}
+          {summary.isCommand ? <Exact text={summary.text} /> : <Line text={summary.text} />}
         </span>
         <span class="row-note">
-          {closed !== undefined ? (
+          {closed !== undefined && (
             <strong>
-              <Prose text={closed} />
+              <Line text={closed} />
             </strong>
-          ) : (
-            <Prose text={question.request} />
           )}
+          {closed !== undefined && question.request !== "" && " · "}
+          <Line text={plainLine(question.request)} />
           {question.setAside && closed === undefined && <span class="tag">set aside</span>}
           {question.queued && <span class="tag">asked next</span>}
         </span>

@@ -6,7 +6,7 @@ import { announce } from "../app/announce.ts";
 import { call } from "../hub/call.ts";
 import type { HubError } from "../hub/request.ts";
 import type { AnswerResult, PastQuestion, Question } from "../hub/types.ts";
-import { outcomeText } from "./outcome.ts";
+import { outcomeText, ownOutcome } from "./outcome.ts";
 
 export interface Row {
   question: Question;
@@ -108,10 +108,12 @@ export async function answerQuestions(
   answer: string,
   always?: { trustsWorkspace?: boolean; forMs?: number },
 ): Promise<AnswerResult[]> {
+  // Before the call: a row may leave during it.
+  const kinds = new Map(rows.value.map((row) => [row.question.id, row.question.kind]));
   const results = await call<AnswerResult[]>("hub/questions/answer", { ids, answer, ...(always ? { always } : {}) });
   for (const result of results) {
     if (result.answered) {
-      const name = answer === "allow" ? "Allowed by you" : answer === "deny" ? "Denied by you" : "Answered by you";
+      const name = ownOutcome(kinds.get(result.id) ?? "permission", answer);
       close(result.id, result.rules?.length ? `${name}, with a rule from now on` : name);
       for (const id of result.alsoAllowed ?? []) close(id, "Allowed by your new rule");
     } else if (result.earlier) {

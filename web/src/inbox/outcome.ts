@@ -1,6 +1,6 @@
 // How a question ended, in words.
 
-import type { PastQuestion } from "../hub/types.ts";
+import type { PastQuestion, QuestionKind } from "../hub/types.ts";
 import { cut } from "../text/words.ts";
 
 const TIMED = new Map([
@@ -12,13 +12,24 @@ const TIMED = new Map([
   ["rejected", "Closed: the task was rejected"],
 ]);
 
+/** True if an answer allows a permission, by the rule of the hub: anything but a clear yes denies. */
+export function isYes(answer: string): boolean {
+  return /^(yes|y|allow|allow-session|always)[.!]*$/i.test(answer.trim());
+}
+
+/** Who answered in this browser, and how. */
+export function ownOutcome(kind: QuestionKind, answer: string): string {
+  if (kind !== "permission") return "Answered by you";
+  return isYes(answer) ? "Allowed by you" : "Denied by you";
+}
+
 /** Verdict of an answer to a permission. */
 export function verdict(question: PastQuestion): "allowed" | "denied" | "answered" | "closed" {
   if (question.outcome === "allowed-by-rule") return "allowed";
   if (question.outcome === "denied-by-rule") return "denied";
   if (question.outcome !== "answered") return "closed";
   if (question.kind !== "permission") return "answered";
-  return /^(allow|yes|y|ok)\b/i.test(question.answer ?? "") ? "allowed" : "denied";
+  return isYes(question.answer ?? "") ? "allowed" : "denied";
 }
 
 /** Who answered, and how: `Denied by operator: use pnpm`. */

@@ -2,7 +2,7 @@
 
 import { createKeys, storeDevice } from "../hub/device.ts";
 import { correctClock, createProof } from "../hub/dpop.ts";
-import { useDevice } from "../hub/session.ts";
+import { currentDevice, useDevice } from "../hub/session.ts";
 
 /** Interval at which the page asks whether the terminal said yes, in milliseconds. */
 const POLL_INTERVAL = 700;
@@ -52,10 +52,14 @@ export function deviceName(agent: string): string {
   return system === "" ? browser : `${browser} on ${system}`;
 }
 
-/** Pairs this browser; reports each step. */
+/**
+ * Pairs this browser; reports each step. A browser whose key the hub knows stays the device that it
+ * is: the hub then ends the offered pairing.
+ */
 export async function pair(token: string, report: (state: PairState) => void, abort: AbortSignal): Promise<void> {
   report({ kind: "starting" });
-  const keys = await createKeys();
+  let known = currentDevice();
+  let keys = known?.keys ?? (await createKeys());
   const body = JSON.stringify({ token, name: deviceName(navigator.userAgent) });
   let [failures, corrected] = [0, false];
   while (!abort.aborted) {
@@ -63,7 +67,11 @@ export async function pair(token: string, report: (state: PairState) => void, ab
     try {
       response = await fetch("/ui/pair", {
         method: "POST",
-        headers: { "content-type": "application/json", dpop: await createProof(keys, "/ui/pair") },
+        headers: {
+          "content-type": "application/json",
+          ...(known ? { authorization: `DPoP ${known.accessToken}` } : {}),
+          dpop: await createProof(keys, "/ui/pair", known?.accessToken),
+        },
         body,
         cache: "no-store",
         credentials: "omit",
@@ -82,7 +90,20 @@ export async function pair(token: string, report: (state: PairState) => void, ab
     }
     failures = 0;
     const answer = (await response.json().catch(() => ({}))) as PairAnswer;
-    if (response.status === 202) {
+    if (known) {
+      if (response.status === 200 && answer.pairing === "paired") {
+        report({ kind: "done" });
+        return;
+      }
+      if (response.status >= 500) {
+        report({ kind: "failed", message: answer.error?.message ?? `The hub answered ${response.status}.` });
+        return;
+      }
+      // The clock of the proof may be the reason, so it is right for the new key.
+      if (response.status >= 400) correctClock(response.headers.get("date"));
+      known = undefined;
+      keys = await createKeys();
+    } else if (response.status === 202) {
       report({ kind: "compare", code: answer.code ?? "" });
       await pause();
     } else if (response.status === 200 && answer.accessToken !== undefined && answer.device) {

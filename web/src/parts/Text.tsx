@@ -1,18 +1,20 @@
 // Texts of agents as text nodes, with misleading characters made visible.
 
 import type { JSX } from "preact";
-import { type Segment, codeName, exactSegments, proseSegments } from "../text/visible.ts";
+import { type Segment, exactSegments, lineSegments, proseSegments } from "../text/visible.ts";
 
 function render(segments: Segment[]): (string | JSX.Element)[] {
   return segments.map((segment) => {
     if (segment.kind === "text") return segment.text;
-    const title = codeName(segment.code ?? 0);
     return segment.kind === "escape" ? (
-      <span class="hidden-character" title={`${title}: a character that is not seen`}>
+      <span
+        class="hidden-character"
+        title={segment.codes === undefined ? "Characters that are not seen" : `${segment.codes}: not seen`}
+      >
         {segment.text}
       </span>
     ) : (
-      <span class="foreign-character" title={title}>
+      <span class="foreign-character" title={segment.codes}>
         {segment.text}
       </span>
     );
@@ -22,6 +24,11 @@ function render(segments: Segment[]): (string | JSX.Element)[] {
 /** Text for people. */
 export function Prose({ text }: { text: string }) {
   return <>{render(proseSegments(text))}</>;
+}
+
+/** Text for people in a line that may be cut: few marks, each shown as a whole or not at all. */
+export function Line({ text }: { text: string }) {
+  return <span class="line">{render(lineSegments(text))}</span>;
 }
 
 /** A command, a path or code: shown exactly as it is. */

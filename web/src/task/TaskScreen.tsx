@@ -17,7 +17,7 @@ import { Empty } from "../parts/Empty.tsx";
 import { Failure } from "../parts/Failure.tsx";
 import { State } from "../parts/State.tsx";
 import { Exact, Prose } from "../parts/Text.tsx";
-import { LISTED_MESSAGES, titleOf } from "../text/words.ts";
+import { titleOf } from "../text/words.ts";
 import { Changes } from "./Changes.tsx";
 import { Conversation } from "./Conversation.tsx";
 import { Facts } from "./Facts.tsx";
@@ -61,7 +61,7 @@ export function TaskScreen({ id }: { id: string }) {
   const contextId = task.data?.contextId;
   const neighbours = useQuery(
     `context ${contextId}`,
-    (abort) => call<Task[]>("hub/tasks/list", { contextId, limit: 20, historyLength: LISTED_MESSAGES }, abort),
+    (abort) => call<Task[]>("hub/tasks/list", { contextId, limit: 20, summary: true }, abort),
     { ...concerns, enabled: contextId !== undefined },
   );
   const view = useLog(id);

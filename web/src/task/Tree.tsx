@@ -4,8 +4,9 @@ import { Link } from "../app/Link.tsx";
 import { taskPath } from "../app/router.ts";
 import type { TreeTask } from "../hub/types.ts";
 import { StateMark } from "../parts/State.tsx";
-import { Exact, Prose } from "../parts/Text.tsx";
+import { Exact, Line } from "../parts/Text.tsx";
 import { Time } from "../parts/Time.tsx";
+import { plainLine } from "../text/plain.ts";
 import { count, stateName, tokens } from "../text/words.ts";
 
 export function Tree({ tasks, cut, current }: { tasks: readonly TreeTask[]; cut: boolean; current: string }) {
@@ -26,7 +27,7 @@ export function Tree({ tasks, cut, current }: { tasks: readonly TreeTask[]; cut:
                 </span>
               )}
               <span class="tree-text">
-                <Prose text={task.question?.text || task.asked || ""} />
+                <Line text={task.question?.text || plainLine(task.asked ?? "")} />
               </span>
               <span class="tree-usage muted">
                 {task.tokens ? `${tokens(task.tokens)} tokens` : ""}

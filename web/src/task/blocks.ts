@@ -1,6 +1,7 @@
 // The conversation of a task: messages of its history and entries of its log, in one order.
 
-import type { Message, Task } from "../hub/types.ts";
+import type { Message, Part, Task } from "../hub/types.ts";
+import { textOf } from "../text/words.ts";
 import type { Entry } from "./log.ts";
 
 export type Block =
@@ -61,5 +62,14 @@ export function blocksOf(task: Task, entries: readonly Entry[]): Block[] {
   if (last && !shown.has(last.messageId) && last.role === "agent") {
     blocks.push({ kind: "agent", key: last.messageId, message: last, time: task.status.timestamp });
   }
-  return blocks;
+  return withoutRepeats(blocks);
+}
+
+/** Leaves out messages of the agent that say what one of its artifacts says, as its last status does. */
+function withoutRepeats(blocks: Block[]): Block[] {
+  const said = (parts: readonly Part[]) => textOf(parts).trim();
+  const results = new Set(
+    blocks.flatMap((block) => (block.kind === "artifact" ? [said(block.entry.artifact.parts)] : [])),
+  );
+  return blocks.filter((block) => block.kind !== "agent" || !results.has(said(block.message.parts)) || said(block.message.parts) === "");
 }

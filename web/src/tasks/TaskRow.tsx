@@ -5,7 +5,7 @@ import { Link } from "../app/Link.tsx";
 import { taskPath } from "../app/router.ts";
 import type { Json, JsonObject, Task } from "../hub/types.ts";
 import { State } from "../parts/State.tsx";
-import { Exact, Prose } from "../parts/Text.tsx";
+import { Exact, Line } from "../parts/Text.tsx";
 import { Time } from "../parts/Time.tsx";
 import { visibleText } from "../text/visible.ts";
 import { directoryOf, titleOf, tokens } from "../text/words.ts";
@@ -38,10 +38,10 @@ function Row({ task }: { task: Task }) {
   const directory = directoryOf(task);
   const short = directory === undefined ? undefined : shortDirectory(directory);
   return (
-    <Link to={taskPath(task.id)} class="task-row">
+    <Link to={taskPath(task.id)} class="task-row" isRow>
       <State state={task.status.state} />
       <span class="task-row-title">
-        <Prose text={titleOf(task)} />
+        <Line text={titleOf(task)} />
       </span>
       <span class="task-row-agent">
         <Exact text={task.agentId ?? ""} />

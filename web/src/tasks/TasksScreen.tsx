@@ -65,24 +65,31 @@ export function TasksScreen() {
   const row = (at: number): Task | undefined => (isSearch ? search.found[at] : pages.row(at));
   const length = isSearch ? search.found.length : pages.length;
   const list = useRef<VirtualListHandle | null>(null);
-  const [active, setActive] = useState(-1);
+  // Not a state: a second key may arrive before the next rendering.
+  const active = useRef(-1);
+  useEffect(() => {
+    active.current = -1;
+  }, [key, filter.text]);
+  const focusActive = () => {
+    const link = document.querySelector<HTMLElement>(`.virtual-row[aria-posinset="${active.current + 1}"] a`);
+    link?.focus({ preventScroll: true });
+    return link !== null;
+  };
   const move = (to: number) => {
-    const index = Math.max(0, Math.min(length - 1, to));
-    setActive(index);
-    list.current?.scrollTo(index);
-    requestAnimationFrame(() => {
-      document.querySelector<HTMLElement>(`.virtual-row[aria-posinset="${index + 1}"] a`)?.focus({ preventScroll: true });
-    });
+    active.current = Math.max(0, Math.min(length - 1, to));
+    list.current?.scrollTo(active.current);
+    // A row that was out of view is drawn first.
+    if (!focusActive()) requestAnimationFrame(focusActive);
   };
   useShortcuts("Tasks", [
-    { key: "j", text: "Next task", run: () => move(active + 1) },
-    { key: "k", text: "Previous task", run: () => move(active - 1) },
+    { key: "j", text: "Next task", run: () => move(active.current + 1) },
+    { key: "k", text: "Previous task", run: () => move(active.current - 1) },
     { key: "G", text: "Last task that is known", run: () => move(length - 1) },
     {
       key: "Enter",
       text: "Open the task",
       run: () => {
-        const task = row(active);
+        const task = row(active.current);
         if (task) go(taskPath(task.id));
       },
     },
@@ -146,6 +153,9 @@ export function TasksScreen() {
               if (!isSearch) pages.top = top;
             }}
             render={(index) => <TaskRow task={row(index)} />}
+            onFocusRow={(index) => {
+              active.current = index;
+            }}
             onRange={(from, to) => {
               range.current = { from, to };
               if (from <= 20 && isPaused) setPaused(false);

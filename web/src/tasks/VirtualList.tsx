@@ -18,13 +18,15 @@ interface Props {
   onTop?: (top: number) => void;
   /** Reports the rows in view. */
   onRange: (from: number, to: number) => void;
+  /** Reports that a row, or something in it, got the focus. */
+  onFocusRow?: (index: number) => void;
   handle?: { current: VirtualListHandle | null };
 }
 
 /** Rows that are drawn above and below the view. */
 const MARGIN = 10;
 
-export function VirtualList({ length, rowHeight, label, render, onRange, top = 0, onTop, handle }: Props) {
+export function VirtualList({ length, rowHeight, label, render, onRange, top = 0, onTop, onFocusRow, handle }: Props) {
   const element = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top, height: 800 });
   const read = () => {
@@ -67,6 +69,7 @@ export function VirtualList({ length, rowHeight, label, render, onRange, top = 0
         role="listitem"
         aria-setsize={length}
         aria-posinset={index + 1}
+        onFocusCapture={() => onFocusRow?.(index)}
         style={{ transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
       >
         {render(index)}

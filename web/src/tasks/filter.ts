@@ -31,7 +31,7 @@ export function listParams(filter: Filter): Record<string, string> {
 
 /** True if all words of the text are in the task's title, agent, directory or id. */
 export function matches(task: Task, text: string): boolean {
-  const content = `${titleOf(task)}\n${task.agentId ?? ""}\n${directoryOf(task) ?? ""}\n${task.id}`.toLowerCase();
+  const content = `${titleOf(task)}\n${task.request ?? ""}\n${task.agentId ?? ""}\n${directoryOf(task) ?? ""}\n${task.id}`.toLowerCase();
   return text
     .toLowerCase()
     .split(/\s+/)

@@ -3,7 +3,6 @@
 import { call } from "../hub/call.ts";
 import { HubError } from "../hub/request.ts";
 import type { HubStatus, Task } from "../hub/types.ts";
-import { LISTED_MESSAGES } from "../text/words.ts";
 import type { Filter } from "./filter.ts";
 import { listParams } from "./filter.ts";
 
@@ -79,7 +78,7 @@ export class TaskPages {
     const { signal } = this.abort;
     this.reading.add(page);
     try {
-      const params = { ...listParams(this.filter), limit: PAGE, offset: page * PAGE, historyLength: LISTED_MESSAGES };
+      const params = { ...listParams(this.filter), limit: PAGE, offset: page * PAGE, summary: true };
       const tasks = await call<Task[]>("hub/tasks/list", params, signal);
       if (generation !== this.generation) return;
       this.pages.set(page, tasks);

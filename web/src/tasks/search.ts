@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 import { call } from "../hub/call.ts";
 import { HubError } from "../hub/request.ts";
 import type { Task } from "../hub/types.ts";
-import { LISTED_MESSAGES } from "../text/words.ts";
 import { type Filter, listParams, matches } from "./filter.ts";
 
 const PAGE = 200;
@@ -34,7 +33,7 @@ export function useSearch(filter: Filter, most: number, enabled: boolean): Searc
       const found = new Map<string, Task>();
       setSearch(NOTHING);
       try {
-        const params = { ...listParams(filter), historyLength: LISTED_MESSAGES };
+        const params = { ...listParams(filter), summary: true };
         if (/^[0-9a-f-]{6,}$/i.test(filter.text)) {
           const byId = { ...params, idPrefix: filter.text.toLowerCase(), limit: 20 };
           for (const task of await call<Task[]>("hub/tasks/list", byId, abort.signal)) found.set(task.id, task);

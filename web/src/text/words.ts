@@ -1,6 +1,7 @@
 // Names of states and kinds, and small helpers for texts.
 
 import type { Message, Part, Task, TaskState } from "../hub/types.ts";
+import { plainLine } from "./plain.ts";
 
 const STATES: Record<TaskState, string> = {
   submitted: "Queued",
@@ -39,17 +40,14 @@ export function textOf(parts: readonly Part[]): string {
     .join("\n");
 }
 
-/** Messages of a task that lists read: enough for its title, also if its conversation is long. */
-export const LISTED_MESSAGES = 20;
-
 /** First user message of a task. */
 export function firstRequest(task: Task): Message | undefined {
   return task.history?.find((message) => message.role === "user");
 }
 
-/** Title of a task: the beginning of its request, in one line. */
+/** Title of a task: the beginning of its request, in one line. Lists have only the request. */
 export function titleOf(task: Task): string {
-  const text = textOf(firstRequest(task)?.parts ?? []).slice(0, 400).replace(/\s+/g, " ").trim();
+  const text = plainLine(task.request ?? textOf(firstRequest(task)?.parts ?? []));
   return text === "" ? "(no text)" : cut(text, 160);
 }
 
@@ -62,6 +60,7 @@ export function cut(text: string, length: number): string {
 
 /** Working directory of a task: that of its latest message that has one. */
 export function directoryOf(task: Task): string | undefined {
+  if (task.workingDirectory !== undefined) return task.workingDirectory;
   for (const message of [...(task.history ?? [])].reverse()) {
     const directory = message.metadata?.workingDirectory;
     if (typeof directory === "string") return directory;

@@ -4,7 +4,7 @@ use crate::{
     member,
     model::{
         id::AgentId,
-        operation::{AgentInfo, Answer, CardOf, ListedTask},
+        operation::{AgentInfo, Answer, CardOf, ListedTask, TaskSummary},
     },
     v03::{json, push},
 };
@@ -103,12 +103,15 @@ fn url_of(agent: Option<&AgentId>, url: &str) -> String {
 }
 
 /// Writes a task of a list, with its agent, and with or without artifacts.
-fn write_listed(ListedTask { agent, task, request }: &ListedTask, artifacts: bool) -> Value {
+fn write_listed(ListedTask { agent, task, summary }: &ListedTask, artifacts: bool) -> Value {
     let mut written = json::write_task(task);
     if let Value::Object(written) = &mut written {
         written.insert("agentId".to_owned(), json!(agent));
-        if let Some(request) = request {
+        if let Some(TaskSummary { request, working_directory }) = summary {
             written.insert("request".to_owned(), json!(request));
+            if let Some(directory) = working_directory {
+                written.insert("workingDirectory".to_owned(), json!(directory));
+            }
             written.remove("history");
         }
         if !artifacts {
@@ -143,7 +146,7 @@ mod tests {
             history: Vec::new(),
             metadata: None,
         };
-        ListedTask { agent: AgentId::parse("echo").unwrap(), task, request: None }
+        ListedTask { agent: AgentId::parse("echo").unwrap(), task, summary: None }
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use questions::{
 pub use requirements::{AgentGroup, AgentRequirements};
 pub use schedules::{ScheduleInfo, ScheduleRun};
 pub use send::{RequestForm, SendMessage, Wait};
-pub use task_lists::{ListedTask, TaskPageQuery, TaskQuery};
+pub use task_lists::{ListedTask, TaskPageQuery, TaskQuery, TaskSummary};
 pub use tier::ProgramTier;
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use triggers::{TriggerAnswer, TriggerInfo, TriggerRequest, TriggerRun};

@@ -36,6 +36,7 @@ async fn tasks_are_listed_newest_first() -> Result<()> {
     assert_eq!(whole[0]["history"], json!([]));
     let table = list(json!({ "summary": true, "limit": 2, "includeArtifacts": true })).await?;
     assert_eq!(each(&table, "request"), ["flood 3", "ask"]);
+    assert!(table[0].get("workingDirectory").is_none(), "its client named none: {table}");
     for task in table.as_array().context("no list")? {
         assert!(task.get("history").is_none() && task.get("artifacts").is_none(), "{task}");
     }

@@ -3,14 +3,14 @@
 use crate::observability::log_span;
 use crate::tasks::Tasks;
 use a2a_hub_core::{
-    task::{open_questions, trace_context::Trace},
+    task::{metadata, open_questions, trace_context::Trace},
     text::plain_text::line,
 };
 use a2a_hub_protocol::{
     budget::Budget,
     id::TaskId,
     message::{Message, Part},
-    operation::{ListedTask, TaskCursor, TaskPageQuery, TaskQuery},
+    operation::{ListedTask, TaskCursor, TaskPageQuery, TaskQuery, TaskSummary},
 };
 use a2a_hub_runtime::port::delegate::ChildTask;
 use a2a_hub_store::{BegunRequest, Head, HeadFilter, HeadPage, StorageError, StoredTask};
@@ -93,7 +93,7 @@ impl Tasks {
         let mut tasks = Vec::new();
         for head in self.storage.heads(filter).await? {
             let listed = self.listed_task(&head, history_length, include_artifacts).await?;
-            tasks.extend(if is_summary { listed.map(summary) } else { listed });
+            tasks.extend(if is_summary { listed.map(summarized) } else { listed });
         }
         Ok(tasks)
     }
@@ -136,19 +136,20 @@ impl Tasks {
         if let Some(length) = history_length {
             task.keep_latest(length);
         }
-        Ok(Some(ListedTask { agent, task, request: None }))
+        Ok(Some(ListedTask { agent, task, summary: None }))
     }
 }
 
 /// Cuts a task to what a table shows.
-fn summary(listed: ListedTask) -> ListedTask {
+fn summarized(listed: ListedTask) -> ListedTask {
     let ListedTask { agent, mut task, .. } = listed;
-    let request = Some(open_questions::request(&task));
+    let working_directory = metadata::working_directory(&task);
+    let summary = TaskSummary { request: open_questions::request(&task), working_directory };
     task.history.clear();
     task.status.message = task.status.message.map(|message| Message {
         parts: vec![Part::text(line(&message.joined_text(), MAX_STATUS))],
         metadata: None,
         ..message
     });
-    ListedTask { agent, task, request }
+    ListedTask { agent, task, summary: Some(summary) }
 }

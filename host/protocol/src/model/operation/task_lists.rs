@@ -92,6 +92,15 @@ pub struct ListedTask {
     pub agent: AgentId,
     /// Snapshot of the task.
     pub task: Task,
-    /// Request that the task works on, in one line, of a summary.
-    pub request: Option<String>,
+    /// Facts that stand for the history, of a summary.
+    pub summary: Option<TaskSummary>,
+}
+
+/// Facts that a summary of a task has in place of its history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskSummary {
+    /// Request that the task works on, in one line.
+    pub request: String,
+    /// Working directory that its client last set.
+    pub working_directory: Option<String>,
 }
