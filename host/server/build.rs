@@ -34,7 +34,7 @@ fn main() -> io::Result<()> {
         let (tag, path) = (hasher.finish(), file.strip_prefix(&built).map_err(io::Error::other)?);
         let _ = writeln!(
             table,
-            "    PageFile {{ path: {path:?}, tag: \"\\\"{tag:016x}\\\"\", plain: include_bytes!({plain:?}), \
+            "    PageFile {{ path: {path:?}, tag: \"W/\\\"{tag:016x}\\\"\", plain: include_bytes!({plain:?}), \
              compressed: include_bytes!({packed:?}) }},"
         );
     }

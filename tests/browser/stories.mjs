@@ -21,8 +21,9 @@ import * as quality from './quality.mjs';
 import * as races from './races.mjs';
 import * as tasks from './tasks.mjs';
 
-/** Time limit of a story, in milliseconds. */
+/** Time limit of a story, in milliseconds, and more of it for each round of races. */
 const WITHIN_MS = 60_000;
+const ROUND_MS = 1_500;
 
 const STORIES = {
   unpaired: access.unpaired,
@@ -107,8 +108,9 @@ async function run(name, story) {
   const line = { step: name, ok: true, detail: '' };
   const abort = new AbortController();
   try {
-    const late = sleep(WITHIN_MS, undefined, { signal: abort.signal }).then(() => {
-      throw new Error(`not done after ${WITHIN_MS} ms`);
+    const within = WITHIN_MS + ROUND_MS * Number(values.rounds);
+    const late = sleep(within, undefined, { signal: abort.signal }).then(() => {
+      throw new Error(`not done after ${within} ms`);
     });
     late.catch(() => {});
     line.detail = (await Promise.race([story(stage), late])) ?? '';

@@ -32,8 +32,8 @@ impl BoundEndpoints {
 
     /// Opens the paired browsers, which need the page.
     pub(crate) fn devices(&self, dir: &Path) -> anyhow::Result<Devices> {
-        let page = self.address().map(|address| format!("http://{address}/ui/"));
-        Ok(Devices::open(DevicesFile::new(dir), page)?)
+        let Some(address) = self.address() else { return Ok(Devices::default()) };
+        Ok(Devices::open(DevicesFile::new(dir), Some(format!("http://{address}/ui/")))?)
     }
 
     /// Path of the unix socket, if it is served.

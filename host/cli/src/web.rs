@@ -152,8 +152,13 @@ fn follow(global: &Global, token: &str, console: Console) -> anyhow::Result<Exit
 /// Opens a browser at an address by a file that leads there. Returns the file, or nothing if no
 /// browser can be opened.
 fn open(global: &Global, address: &str, console: Console) -> Option<PathBuf> {
-    let opened = write_redirect(global, address)
-        .and_then(|file| open::that_detached(&file).map(|()| file).map_err(Into::into));
+    let opened = write_redirect(global, address).and_then(|file| {
+        if let Err(why) = open::that_detached(&file) {
+            private_file::ok_if_missing(fs::remove_file(&file))?;
+            return Err(why.into());
+        }
+        Ok(file)
+    });
     opened.map_err(|why| console.note(format!("no browser can be opened: {why:#}"))).ok()
 }
 

@@ -30,8 +30,7 @@ export function Insecure() {
       </p>
       <ul>
         <li>
-          On the machine of the hub: <code>http://127.0.0.1:{location.port || "80"}/ui/</code> or{" "}
-          <code>http://localhost:{location.port || "80"}/ui/</code>
+          On the machine of the hub: <code>http://127.0.0.1:{location.port || "80"}/ui/</code>
         </li>
         <li>
           From another machine, through SSH:

@@ -29,7 +29,7 @@ const STORIES: [&str; 16] = [
 ];
 
 /// Time limit of all stories.
-const WITHIN: Duration = Duration::from_secs(400);
+const WITHIN: Duration = Duration::from_secs(550);
 
 /// Variable with the number of questions that page and socket answer at the same moment.
 const ROUNDS: &str = "A2A_HUB_PAGE_ROUNDS";

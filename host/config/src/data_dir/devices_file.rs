@@ -2,7 +2,7 @@
 //! program that can write it can pair a browser, so it counts only if no other user can.
 
 use crate::data_dir::private_file::{self, NotPrivate};
-use a2a_hub_core::devices::{Device, MAX_DEVICES};
+use a2a_hub_core::devices::{Device, MAX_DEVICES, id_of};
 use serde::{Deserialize, Serialize};
 use std::{
     io::{self, Read as _},
@@ -66,6 +66,10 @@ impl DevicesFile {
             toml::from_str(&text).map_err(|why| failed(why.to_string()))?;
         if content.devices.len() > MAX_DEVICES {
             return Err(failed(format!("it has more than {MAX_DEVICES} devices")));
+        }
+        let is_named = |device: &Device| device.id == id_of(&device.thumbprint);
+        if !content.devices.iter().all(is_named) {
+            return Err(failed("a device's id is not the beginning of its thumbprint".to_owned()));
         }
         Ok(content.devices)
     }

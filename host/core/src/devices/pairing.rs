@@ -134,13 +134,23 @@ impl Pairings {
         pairing.state()
     }
 
-    /// Ends a pairing because its browser is paired already, as the device with this id.
-    pub fn end_for(&mut self, token_digest: &str, device: &str, now: u64) {
-        if let Some(pairing) = self.find(token_digest, now)
-            && matches!(pairing.step, PairingStep::Offered)
-        {
-            pairing.step = PairingStep::PairedBefore(device.to_owned());
+    /// Ends a pairing because its browser is paired already, as the device with this id. If another
+    /// key has presented the token, neither is paired. The state is that of the pairing afterwards.
+    pub fn end_for(&mut self, token_digest: &str, device: &str, now: u64) -> PairingState {
+        let Some(pairing) = self.find(token_digest, now) else {
+            return PairingState::Refused(RefusedPairing::Over);
+        };
+        match pairing.step {
+            PairingStep::Offered => {
+                pairing.step = PairingStep::PairedBefore(device.to_owned());
+            }
+            PairingStep::Presented(_) => {
+                pairing.step = PairingStep::Refused(RefusedPairing::TwoKeys);
+            }
+            PairingStep::Paired { .. } | PairingStep::PairedBefore(_) | PairingStep::Refused(_) => {
+            }
         }
+        pairing.state()
     }
 
     /// State of a pairing.
@@ -276,7 +286,13 @@ mod tests {
         let no = PairingState::Refused(RefusedPairing::Operator);
         assert_eq!(all.present("t", key("ab12cd34"), 3), no);
         all.offer("u".to_owned(), 4);
-        all.end_for("u", "ab12cd34", 5);
+        let before = PairingState::PairedBefore("ab12cd34".to_owned());
+        assert_eq!(all.end_for("u", "ab12cd34", 5), before);
+        assert_eq!(all.end_for("unknown", "ab12cd34", 5), over());
+        all.offer("v".to_owned(), 5);
+        all.present("v", key("ffffffff"), 5);
+        let two = PairingState::Refused(RefusedPairing::TwoKeys);
+        assert_eq!(all.end_for("v", "ab12cd34", 5), two, "somebody else has the address");
         assert_eq!(
             all.present("u", key("ffffffff"), 6),
             PairingState::PairedBefore("ab12cd34".to_owned())

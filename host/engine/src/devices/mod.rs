@@ -180,9 +180,11 @@ impl Devices {
         Ok(proof)
     }
 
-    /// Ends a pairing whose browser is a device already.
-    pub fn end_pairing_for(&self, token: &str, device: &str) {
-        self.state.lock().pairings.end_for(&digest_of(token), device, clock::now_ms());
+    /// Ends a pairing whose browser is a device already. Returns the answer to that browser.
+    pub fn end_pairing_for(&self, token: &str, device: &str) -> PresentedReport {
+        let now = clock::now_ms();
+        let state = self.state.lock().pairings.end_for(&digest_of(token), device, now);
+        presented_report(state)
     }
 
     /// Carries out a request.
@@ -341,24 +343,7 @@ impl Devices {
         let key = PresentedKey { thumbprint, name: name_of(&name) };
         let (digest, now) = (digest_of(&token), clock::now_ms());
         let state = self.state.lock().pairings.present(&digest, key, now);
-        let of = PresentedReport::of;
-        match state {
-            PairingState::Presented(key) => {
-                PresentedReport { code: Some(key.code()), ..of("pending") }
-            }
-            PairingState::Paired { key, access_token } => {
-                let device = Some(NamedDevice { id: key.id(), name: key.name });
-                PresentedReport { access_token: Some(access_token), device, ..of("paired") }
-            }
-            PairingState::Refused(why @ (RefusedPairing::Operator | RefusedPairing::TwoKeys)) => {
-                PresentedReport { reason: Some(why.to_string()), ..of("refused") }
-            }
-            PairingState::Offered
-            | PairingState::PairedBefore(_)
-            | PairingState::Refused(RefusedPairing::Over) => {
-                PresentedReport { reason: Some(RefusedPairing::Over.to_string()), ..of("over") }
-            }
-        }
+        presented_report(state)
     }
 
     /// Stores the devices.
@@ -392,4 +377,26 @@ fn fresh_token() -> Result<String, A2aError> {
     let filled = getrandom::fill(&mut random);
     filled.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
     Ok(hex::encode(random))
+}
+
+/// Answer to a browser whose pairing is in this state.
+fn presented_report(state: PairingState) -> PresentedReport {
+    let of = PresentedReport::of;
+    match state {
+        PairingState::Presented(key) => PresentedReport { code: Some(key.code()), ..of("pending") },
+        PairingState::Paired { key, access_token } => {
+            let device = Some(NamedDevice { id: key.id(), name: key.name });
+            PresentedReport { access_token: Some(access_token), device, ..of("paired") }
+        }
+        PairingState::PairedBefore(id) => {
+            let device = Some(NamedDevice { id, name: String::new() });
+            PresentedReport { device, ..of("paired") }
+        }
+        PairingState::Refused(why @ (RefusedPairing::Operator | RefusedPairing::TwoKeys)) => {
+            PresentedReport { reason: Some(why.to_string()), ..of("refused") }
+        }
+        PairingState::Offered | PairingState::Refused(RefusedPairing::Over) => {
+            PresentedReport { reason: Some(RefusedPairing::Over.to_string()), ..of("over") }
+        }
+    }
 }

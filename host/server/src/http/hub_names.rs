@@ -1,6 +1,8 @@
 //! Names under which this hub may be called over HTTP.
 
+use super::header_value::only;
 use a2a_hub_core::http_name::{HostPort, HttpName};
+use axum::http::{HeaderMap, Uri, header, uri::PathAndQuery};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
@@ -12,6 +14,10 @@ pub(crate) struct HubNames(Arc<NameList>);
 
 struct NameList {
     names: Vec<HttpName>,
+    /// `localhost` with the port of the server.
+    localhost: HttpName,
+    /// Address of the server.
+    address: SocketAddr,
     /// Configured name or URL that leads to the hub from other machines.
     public: Option<String>,
 }
@@ -29,7 +35,8 @@ impl HubNames {
         let named = || configured.iter().find(|name| !name.is_loopback()).map(HttpName::to_string);
         let public = public.or_else(named);
         let names = local.chain(configured.iter().cloned()).chain(published).collect();
-        Self(Arc::new(NameList { names, public }))
+        let localhost = HttpName::of_localhost(at.port());
+        Self(Arc::new(NameList { names, localhost, address: at, public }))
     }
 
     /// True if a `Host` header or an authority with this value names the hub.
@@ -47,8 +54,51 @@ impl HubNames {
         self.0.names.iter().any(|name| name.is_origin(value))
     }
 
+    /// True if an origin is one under which the web page may keep a key. That is any name but
+    /// `localhost` at the server's own port: browsers try `::1` first, where another program may
+    /// listen, and its page would share the key.
+    pub(super) fn has_page(&self, origin: &str) -> bool {
+        !self.0.localhost.is_origin(origin) && self.has_origin(origin)
+    }
+
+    /// Address of the web page for a request that names `localhost`, under which it keeps no key.
+    pub(super) fn page_for(&self, headers: &HeaderMap, target: &Uri) -> Option<String> {
+        let host = only(headers, &header::HOST).ok()??;
+        let names_localhost = self.0.localhost.is_host(&HostPort::parse(host)?);
+        let path = target.path_and_query().map_or("/ui/", PathAndQuery::as_str);
+        names_localhost.then(|| format!("http://{}{path}", self.0.address))
+    }
+
     /// Configured name or URL that leads to the hub from other machines, if any.
     pub(super) fn public(&self) -> Option<&str> {
         self.0.public.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn localhost_leads_to_address() {
+        let forwarded = HttpName::parse("http://localhost:9000").unwrap();
+        let names = HubNames::new("127.0.0.1:8080".parse().unwrap(), &[forwarded], None);
+        let page = |host: &str, target: &str| {
+            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+            names.page_for(&headers, &target.parse().unwrap())
+        };
+        let led = page("LocalHost:8080", "/ui/tasks?x=1");
+        assert_eq!(led.as_deref(), Some("http://127.0.0.1:8080/ui/tasks?x=1"));
+        assert_eq!(page("127.0.0.1:8080", "/ui/"), None);
+        assert_eq!(page("localhost:9000", "/ui/"), None, "a forwarded port has an owner");
+        for (origin, keeps_keys) in [
+            ("http://127.0.0.1:8080", true),
+            ("http://localhost:9000", true),
+            ("http://localhost:8080", false),
+            ("http://[::1]:8080", false),
+            ("https://127.0.0.1:8080", false),
+        ] {
+            assert_eq!(names.has_page(origin), keeps_keys, "{origin}");
+        }
     }
 }

@@ -4,9 +4,11 @@
 use super::{
     caller::HttpPeer,
     http2_frames::FrameCounter,
+    identity::Unidentified,
     origin_guard::{DeviceRemoval, OriginGuard},
     reply,
 };
+use a2a_hub_engine::devices::NoDevice;
 use a2a_hub_protocol::error::A2aError;
 use a2a_hub_rpc::lineage::Lineages;
 use a2a_hub_rpc::peer::batch::PeerLookup;
@@ -23,7 +25,7 @@ use axum::{
     http::{HeaderValue, StatusCode, Version, header},
     response::{IntoResponse as _, Response},
 };
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use hyper::{
     body::{Body as _, Incoming},
@@ -197,11 +199,13 @@ impl Serving {
                         let removal = request.extensions().get::<DeviceRemoval>().cloned();
                         request.extensions_mut().insert(ConnectInfo(caller));
                         // A panic ends only this call, and not the other calls of the connection.
-                        let answer = caught(routes.call(request)).await;
-                        let answer = answer.unwrap_or_else(|why| Ok(broken(&why)))?;
+                        let answer = async {
+                            let answer = caught(routes.call(request)).await;
+                            answer.unwrap_or_else(|why| Ok(broken(&why)))
+                        };
                         match removal {
-                            Some(removal) => answer.map(|body| until_removal(body, removal)),
-                            None => answer,
+                            Some(removal) => answer_until_removal(answer, removal).await?,
+                            None => answer.await?,
                         }
                     }
                     Err(refused) => refused,
@@ -239,12 +243,35 @@ fn until_its_end(body: Body, busy: Busy) -> Body {
     }))
 }
 
-/// Wraps the body for a device so that a stream ends when the device is removed.
-fn until_removal(body: Body, DeviceRemoval(removal): DeviceRemoval) -> Body {
-    if body.size_hint().exact().is_some() {
-        return body;
-    }
-    Body::new(StreamBody::new(BodyStream::new(body).take_until(removal.cancelled_owned())))
+/// Answers a device until it is removed: from then on nothing is done for it, and its streams break
+/// off.
+async fn answer_until_removal(
+    answer: impl Future<Output = Result<Response, Infallible>>,
+    DeviceRemoval(removal): DeviceRemoval,
+) -> Result<Response, Infallible> {
+    let answer = tokio::select! {
+        biased;
+        () = removal.cancelled() => return Ok(removed()),
+        answer = answer => answer?,
+    };
+    Ok(answer.map(|body| {
+        if body.size_hint().exact().is_some() {
+            return body;
+        }
+        let frames = BodyStream::new(body).take_until(removal.clone().cancelled_owned());
+        let broken_off = stream::poll_fn(move |_| {
+            let why = || Err(axum::Error::new(io::Error::other("the browser was removed")));
+            Poll::Ready(removal.is_cancelled().then(why))
+        });
+        Body::new(StreamBody::new(frames.chain(broken_off.take(1))))
+    }))
+}
+
+/// Response to a device that was removed during its request.
+fn removed() -> Response {
+    let why = Unidentified::Device(NoDevice::Unknown);
+    let challenge = [(header::WWW_AUTHENTICATE, why.challenge())];
+    (challenge, reply::plain_error(StatusCode::UNAUTHORIZED, &why.to_string())).into_response()
 }
 
 /// Reasons of the hub to end a connection.

@@ -21,7 +21,7 @@ use super::{
 use crate::a2a::jwks;
 use a2a_hub_config::token::Tokens;
 use a2a_hub_core::{access_control::Principal, devices::proof::InvalidProof, http_name::HostPort};
-use a2a_hub_engine::devices::{DeviceHttpRequest, Devices};
+use a2a_hub_engine::devices::{DeviceHttpRequest, Devices, NoDevice};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
@@ -33,7 +33,7 @@ use axum::{
     body::HttpBody,
     extract::Request,
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
 };
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -111,7 +111,7 @@ impl OriginGuard {
         check: impl FnOnce(DeviceHttpRequest<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let proof = only(request.headers(), &DPOP).ok().flatten().ok_or(InvalidProof::Form)?;
-        let is_hub = &|url: &Url| self.names.has_origin(&url.origin().ascii_serialization());
+        let is_hub = &|url: &Url| self.names.has_page(&url.origin().ascii_serialization());
         let (method, path) = (request.method().as_str(), request.uri().path());
         check(DeviceHttpRequest { proof, method, path, is_hub })
     }
@@ -136,6 +136,10 @@ impl OriginGuard {
         }
         let device = match self.principal(caller, request).await {
             Ok((principal @ Principal::Device { .. }, _)) => principal,
+            // The device is known, and corrects its clock.
+            Err(why @ Unidentified::Device(NoDevice::Proof(_))) => {
+                return Err(unauthenticated(&why, PAIR));
+            }
             Ok(_) | Err(_) => Principal::Anonymous,
         };
         let thumbprint = self.with_proof(request, |it| self.devices.presented_key(it));
@@ -167,6 +171,11 @@ impl OriginGuard {
             return Err(response.unwrap_or_else(|| refusal(status, why, request.uri().path())));
         }
         let path = request.uri().path();
+        if is_of_page(path)
+            && let Some(page) = self.names.page_for(request.headers(), request.uri())
+        {
+            return Err(Redirect::temporary(&page).into_response());
+        }
         let identified = if path == jwks::PATH {
             Ok((Principal::Anonymous, None))
         } else if path.starts_with(HOOKS) {
@@ -185,9 +194,7 @@ impl OriginGuard {
             if is_grpc {
                 return grpc_refusal(StatusCode::UNAUTHORIZED, &text);
             }
-            let challenge = [(header::WWW_AUTHENTICATE, why.challenge())];
-            let path = request.uri().path();
-            (challenge, refusal(StatusCode::UNAUTHORIZED, &text, path)).into_response()
+            unauthenticated(&why, request.uri().path())
         })?;
         if let Some(removal) = removal {
             request.extensions_mut().insert(removal);
@@ -195,6 +202,12 @@ impl OriginGuard {
         request.extensions_mut().insert(principal);
         Ok(())
     }
+}
+
+/// Error response to a caller that is not identified.
+fn unauthenticated(why: &Unidentified, path: &str) -> Response {
+    let challenge = [(header::WWW_AUTHENTICATE, why.challenge())];
+    (challenge, refusal(StatusCode::UNAUTHORIZED, &why.to_string(), path)).into_response()
 }
 
 /// Principal that the guard stored; anonymous for a request that bypassed the guard.

@@ -34,7 +34,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
 /// File of the page.
 struct PageFile {
     path: &'static str,
-    /// Entity tag (RFC 9110, section 8.8.3).
+    /// Weak entity tag (RFC 9110, section 8.8.3), of both forms.
     tag: &'static str,
     plain: &'static [u8],
     /// Compressed as `deflate` (RFC 1950).
@@ -53,17 +53,20 @@ pub(super) async fn file(request: Request) -> Response {
     let header =
         |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let lifetime = if is_view { "no-cache" } else { "public, max-age=31536000, immutable" };
-    let caching = [(header::ETAG, file.tag), (header::CACHE_CONTROL, lifetime)];
-    let is_known = header(header::IF_NONE_MATCH).is_some_and(|tags| {
-        tags.split(',').any(|tag| tag.trim().trim_start_matches("W/") == file.tag)
-    });
+    let caching = [
+        (header::ETAG, file.tag),
+        (header::CACHE_CONTROL, lifetime),
+        (header::VARY, "accept-encoding"),
+    ];
+    let is_known = header(header::IF_NONE_MATCH)
+        .is_some_and(|tags| tags.split(',').any(|tag| tag.trim() == file.tag));
     if is_known {
         return (StatusCode::NOT_MODIFIED, HEADERS, caching).into_response();
     }
     let is_deflate = |coding: &str| coding.trim().eq_ignore_ascii_case("deflate");
     let takes_deflate =
         header(header::ACCEPT_ENCODING).is_some_and(|all| all.split(',').any(is_deflate));
-    let media = [(header::CONTENT_TYPE, media_type(file.path)), (header::VARY, "accept-encoding")];
+    let media = [(header::CONTENT_TYPE, media_type(file.path))];
     if takes_deflate {
         let coding = [(header::CONTENT_ENCODING, "deflate")];
         return (HEADERS, caching, media, coding, file.compressed).into_response();

@@ -3,6 +3,7 @@
 
 use crate::http::{
     body::read_body_of,
+    identity::INVALID_PROOF,
     origin_guard::{self, PresentedThumbprint},
     reply::plain_error,
 };
@@ -11,7 +12,7 @@ use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     error::A2aError,
     hub::presented_key,
-    operation::{Answer, DeviceReport, NamedDevice, PresentedReport},
+    operation::{Answer, DeviceReport, PresentedReport},
 };
 use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
@@ -41,13 +42,15 @@ pub(super) async fn pair(State(dispatcher): State<Dispatcher>, request: Request)
     };
     if let Principal::Device { id } = caller {
         let token = body["token"].as_str().unwrap_or_default();
-        devices.end_pairing_for(token, &id);
-        let device = Some(NamedDevice { id, name: String::new() });
-        return answer(PresentedReport { device, ..PresentedReport::of("paired") });
+        return answer(devices.end_pairing_for(token, &id));
     }
     let thumbprint = match thumbprint {
         Ok(thumbprint) => thumbprint,
-        Err(why) => return plain_error(StatusCode::BAD_REQUEST, &why.to_string()),
+        Err(why) => {
+            let challenge = [(header::WWW_AUTHENTICATE, INVALID_PROOF)];
+            let refused = plain_error(StatusCode::UNAUTHORIZED, &why.to_string());
+            return (challenge, refused).into_response();
+        }
     };
     let operation = match presented_key(body, thumbprint) {
         Ok(operation) => operation,

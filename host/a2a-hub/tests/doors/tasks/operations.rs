@@ -126,8 +126,9 @@ async fn agent_program_access_matches_table() -> Result<()> {
 /// True for a method of the unix socket only: a process that serves others over HTTP gives them
 /// none of these.
 fn is_own(method: &str) -> bool {
-    ["hub/backup", "hub/plugins/add", "hub/tasks/apply"].contains(&method)
-        || method.starts_with("hub/grants/")
+    let own = ["hub/backup", "hub/plugins/add", "hub/tasks/apply"];
+    let pairs = ["hub/devices/pair", "hub/devices/pairing", "hub/devices/confirm"];
+    own.contains(&method) || pairs.contains(&method) || method.starts_with("hub/grants/")
 }
 
 #[tokio::test]

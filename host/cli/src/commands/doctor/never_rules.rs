@@ -15,12 +15,12 @@ pub(super) async fn check(client: &mut Client, agents: &[&Value]) -> Vec<CheckRe
 
 /// Warns about each agent whose unconfined program acts without asking, if a rule says never.
 fn verdicts(rules: &Value, agents: &[&Value]) -> Vec<CheckResult> {
-    let says_never = |rule: &&Value| rule["effect"] == "never";
-    let Some(rule) = list(&rules["rules"]).iter().find(says_never) else { return Vec::new() };
     let unseen = agents.iter().filter_map(|agent| {
         let id = text(&agent["id"]);
-        let is_meant = rule["agent"].is_null() || rule["agent"] == agent["id"];
-        let unseen = unseen_by(id).filter(|_| is_meant && agent["tier"] == "plain")?;
+        let is_for = |rule: &&Value| rule["agent"].is_null() || rule["agent"] == agent["id"];
+        let never = |rule: &&Value| rule["effect"] == "never" && is_for(rule);
+        let rule = list(&rules["rules"]).iter().find(never)?;
+        let unseen = unseen_by(id).filter(|_| agent["tier"] == "plain")?;
         let found = format!("the rule {} is not asked about {unseen}", text(&rule["id"]));
         let fix = format!("`agents.{id}.confine = true` in the configuration holds what its program may do unasked");
         Some(warn(&format!("never: {id}"), found, fix))
@@ -37,9 +37,7 @@ fn unseen_by(agent: &str) -> Option<&'static str> {
         "codex" => {
             "what Codex runs within its own sandbox: all but the network and files elsewhere"
         }
-        "gemini" => {
-            "the reading of files, and every command of its shell is denied, because its request has only a title"
-        }
+        "gemini" => "the reading of files",
         "vibe" => {
             "commands that Vibe holds safe (`ls`, `cat`, `git diff`), and the reading of files"
         }
@@ -66,8 +64,9 @@ mod tests {
         };
         assert!(about(json!([{ "id": "a", "effect": "deny" }])).is_empty());
         let never = json!({ "id": "a", "effect": "never", "agent": null });
-        assert_eq!(about(json!([never])), ["never: claude-code", "never: vibe"]);
+        assert_eq!(about(json!([&never])), ["never: claude-code", "never: vibe"]);
         let of_one = json!({ "id": "a", "effect": "never", "agent": "vibe" });
-        assert_eq!(about(json!([of_one])), ["never: vibe"]);
+        assert_eq!(about(json!([&of_one])), ["never: vibe"]);
+        assert_eq!(about(json!([of_one, never])).len(), 2, "the second rule is for all");
     }
 }

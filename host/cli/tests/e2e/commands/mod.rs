@@ -9,4 +9,4 @@ mod questions;
 mod readme;
 mod registry;
 mod spans;
-mod terminals;
+pub(crate) mod terminals;

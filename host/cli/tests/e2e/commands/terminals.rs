@@ -24,7 +24,7 @@ const HOSTILE: &str =
     "\x1b[2J\x1b]0;title\x07\x1b]52;c;aGk=\x07\u{9b}31m\u{202e}gpj.exe\rover\n┇ echo asks:";
 
 /// Builds an `a2a-hub` command on a terminal with colours.
-fn typed(hub: &TestHub, words: &[&str]) -> Result<Command> {
+pub(crate) fn typed(hub: &TestHub, words: &[&str]) -> Result<Command> {
     typed_by(&hub.home(), hub.socket(), &hub.workspace(), words)
 }
 

@@ -1,12 +1,16 @@
 //! Tests of paired browsers: what their keys and access tokens give, and that nobody else gets it.
 
-use crate::stage::sh;
+use crate::{command_line::run, commands::terminals::typed, stage::sh};
 use a2a_hub_tests::{BrowserKey, Client, TestHub, knock::unconfined, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::timeout;
+use std::{process::Stdio, time::Duration};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    process::ChildStdout,
+    time::timeout,
+};
 
 /// Browser that opens the page of a hub.
 struct Browser {
@@ -133,6 +137,11 @@ async fn browser_gets_what_its_key_proves_and_nothing_else() -> Result<()> {
         ("proof that was used", &*dpop, used),
         ("proof for another path", &*dpop, proof(&format!("{base}/stream"), Some(&token))?),
         ("another loopback port", &*dpop, proof("http://127.0.0.1:1/", Some(&token))?),
+        (
+            "a name that others may serve",
+            &*dpop,
+            proof(&root.replace("127.0.0.1", "localhost"), Some(&token))?,
+        ),
         ("another scheme", &*dpop, proof(&root.replace("http:", "https:"), Some(&token))?),
         ("proof for no token", &*dpop, proof(&root, None)?),
         ("proof for another token", &*dpop, proof(&root, Some("other"))?),
@@ -207,7 +216,7 @@ async fn page_is_open_and_pairing_is_the_operators() -> Result<()> {
     };
     let offered = operator.call("hub/devices/pair", json!({})).await?;
     let token = &offered["token"];
-    assert_eq!(status(browser.request("/ui/pair", &body(token))).await?, 400, "no proof");
+    assert_eq!(status(browser.request("/ui/pair", &body(token))).await?, 401, "no proof");
     let foreign = browser.http.post(&pair_url).json(&body(token)).header("DPoP", proof()?);
     let foreign = foreign.header("Origin", "http://evil.example");
     assert_eq!(status(foreign).await?, 403, "another site");
@@ -245,5 +254,48 @@ async fn page_is_open_and_pairing_is_the_operators() -> Result<()> {
     let out = browser.send("/", "hub/ping", &json!({}), &url).await?;
     let challenge = out.headers()["www-authenticate"].to_str()?.to_owned();
     assert!(out.status() == 401 && challenge.contains("invalid_token"), "{challenge}");
+    Ok(())
+}
+
+/// Reads what a terminal shows until it contains a text.
+async fn shown_until(screen: &mut ChildStdout, shown: &mut String, text: &str) -> Result<()> {
+    let mut bytes = [0; 4096];
+    while !shown.contains(text) {
+        let read = timeout(Duration::from_secs(30), screen.read(&mut bytes)).await??;
+        ensure!(read > 0, "it ended without {text:?}: {shown}");
+        shown.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn terminal_pairs_browser_by_its_code() -> Result<()> {
+    let hub = hub().await?;
+    let refused = run(&hub, &["web"]).await?;
+    assert!(refused.code != Some(0) && refused.stderr.contains("terminal"), "{}", refused.stderr);
+    for (key, told, status) in [("n\n", "was not paired", 403), ("y\n", "paired: Chromium", 200)] {
+        let browser = Browser::new(&hub)?;
+        let mut child = typed(&hub, &["web", "--no-open"])?.stdin(Stdio::piped()).spawn()?;
+        let mut keys = child.stdin.take().context("no stdin")?;
+        let mut screen = child.stdout.take().context("no stdout")?;
+        let mut shown = String::new();
+        shown_until(&mut screen, &mut shown, "/ui/pair#").await?;
+        shown_until(&mut screen, &mut shown, "\n").await?;
+        let token: String = shown.split("/ui/pair#").nth(1).context("no token")?.trim().to_owned();
+        assert_eq!(token.len(), 64, "it can be copied: {shown}");
+        let (_, pending) = browser.present(&token).await?;
+        shown_until(&mut screen, &mut shown, "> ").await?;
+        let code = pending["code"].as_str().with_context(|| pending.to_string())?;
+        assert!(shown.contains(code) && shown.contains("Chromium"), "{shown}");
+        keys.write_all(key.as_bytes()).await?;
+        shown_until(&mut screen, &mut shown, told).await?;
+        assert_eq!(browser.present(&token).await?.0.as_u16(), status, "{shown}");
+    }
+    let list = run(&hub, &["web", "list"]).await?.stdout;
+    let id = list.split_whitespace().next().context("nothing is listed")?;
+    let removed = run(&hub, &["web", "remove", id]).await?;
+    assert!(removed.stdout.contains("removed"), "{}", removed.stderr);
+    let unknown = run(&hub, &["web", "remove", id]).await?;
+    assert!(unknown.code != Some(0) && unknown.stderr.contains("web list"), "{}", unknown.stderr);
     Ok(())
 }
