@@ -26,8 +26,12 @@ use std::{io, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Random bytes of a token.
-const TOKEN_BYTES: usize = 32;
+/// Random bytes of an access token.
+const ACCESS_TOKEN: usize = 32;
+
+/// Random bytes of the token of a pairing, which counts for a minute. The address with it fits into
+/// a terminal of 80 columns, so it can be copied.
+const PAIRING_TOKEN: usize = 16;
 
 /// Age of the stored time of the latest request from which it is stored anew.
 const LAST_USE_AGE: Duration = Duration::from_hours(1);
@@ -246,7 +250,7 @@ impl Devices {
             let why = "this hub serves no page, because `http.enabled` is false or it was started with `--no-http`";
             return Err(A2aError::new(ErrorKind::UnsupportedOperation, why));
         };
-        let token = fresh_token()?;
+        let token = fresh_token::<PAIRING_TOKEN>()?;
         let mut state = self.state.lock();
         if state.devices.len() >= MAX_DEVICES {
             let why = format!(
@@ -291,7 +295,7 @@ impl Devices {
     /// Pairs the browser whose key has this code. The device is stored before the browser gets its
     /// access token.
     async fn accept(self: &Arc<Self>, token: &str, code: &str) -> Result<PairingReport, A2aError> {
-        let access_token = fresh_token()?;
+        let access_token = fresh_token::<ACCESS_TOKEN>()?;
         let (digest, now) = (digest_of(token), clock::now_ms());
         let refused = |why: RefusedPairing| A2aError::invalid("code", why.to_string());
         let id = {
@@ -372,8 +376,8 @@ fn digest_of(token: &str) -> String {
     hex::encode(digest(&SHA256, token.as_bytes()))
 }
 
-fn fresh_token() -> Result<String, A2aError> {
-    let mut random = [0; TOKEN_BYTES];
+fn fresh_token<const BYTES: usize>() -> Result<String, A2aError> {
+    let mut random = [0; BYTES];
     let filled = getrandom::fill(&mut random);
     filled.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?;
     Ok(hex::encode(random))

@@ -112,6 +112,8 @@ const COMMANDS: &[(&str, For)] = &[
     ("permissions remove missing", For::Operator),
     ("permissions test echo -- ls", For::Operator),
     ("permissions suggest", For::Operator),
+    ("web list", For::Operator),
+    ("web remove missing", For::Operator),
     ("task handoff TASK echo --no-wait", For::Operator),
     ("task diff TASK", For::Operator),
     ("task apply TASK", For::Operator),
