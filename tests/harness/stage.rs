@@ -7,8 +7,9 @@ use crate::{
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::{
-    fs::{self, DirBuilder},
-    os::unix::fs::DirBuilderExt as _,
+    fs::{self, DirBuilder, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -220,4 +221,14 @@ pub async fn until_it_is(
     let task = get(&client, task).await?;
     reached.with_context(|| format!("it is not {wanted}: {task}; {}", hub.log()))?;
     Ok(task)
+}
+
+/// Writes a program that anybody may run: a script with this text.
+///
+/// # Errors
+///
+/// Returns the error of the system.
+pub fn write_program(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, Permissions::from_mode(0o755))
 }

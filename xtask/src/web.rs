@@ -37,15 +37,11 @@ pub(crate) fn install(root: &Path) -> Result<()> {
 pub(crate) fn build(root: &Path) -> Result<()> {
     install(root)?;
     let files = built(root)?;
-    let work_dir = root.join(SOURCES).join(BUILT);
-    if work_dir.exists() {
-        fs::remove_dir_all(&work_dir)?;
+    let checked_in = root.join(SOURCES).join(BUILT);
+    if checked_in.exists() {
+        fs::remove_dir_all(&checked_in)?;
     }
-    for (path, bytes) in &files {
-        let file = work_dir.join(path);
-        fs::create_dir_all(file.parent().context("a file without a folder")?)?;
-        fs::write(file, bytes)?;
-    }
+    write_files(&checked_in, &files)?;
     announce(&format!("{} files are in {SOURCES}/{BUILT}", files.len()));
     Ok(())
 }
@@ -80,9 +76,13 @@ fn copy_sources(root: &Path, work_dir: &Path) -> Result<()> {
             fs::remove_file(path)?;
         }
     }
-    let sources = root.join(SOURCES);
-    for (path, bytes) in files_in(&sources)? {
-        let file = work_dir.join(path);
+    write_files(work_dir, &files_in(&root.join(SOURCES))?)
+}
+
+/// Writes files into a folder, by their relative paths.
+fn write_files(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
+    for (path, bytes) in files {
+        let file = folder.join(path);
         fs::create_dir_all(file.parent().context("a file without a folder")?)?;
         fs::write(file, bytes)?;
     }

@@ -287,8 +287,8 @@ impl Builder {
         let native = native.into_iter().chain(registered).collect();
         let starting = parts.agents.clone();
         let progress = Arc::new(move || starting.start_progress());
-        let setup = (losses, bound_endpoints.devices(&dir)?);
-        let begin = parts.begin(&config, native, setup, reload, clock);
+        let devices = bound_endpoints.devices(&dir)?;
+        let begin = parts.begin(&config, native, losses, devices, reload, clock);
         let (engine, live) = bound_endpoints.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.spawn_background_tasks(exporter, &running, &stop);
@@ -444,7 +444,8 @@ impl Parts {
         &mut self,
         config: &Config,
         native: Vec<(AgentId, AgentCard, Native)>,
-        (losses, devices): (Vec<String>, Devices),
+        losses: Vec<String>,
+        devices: Devices,
         reload: Option<(ReadConfig, SetLevel)>,
         clock: WallClock,
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {

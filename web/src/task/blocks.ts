@@ -1,6 +1,6 @@
 // The conversation of a task: messages of its history and entries of its log, in one order.
 
-import type { Message, Part, Task } from "../hub/types.ts";
+import type { Message, Task } from "../hub/types.ts";
 import { textOf } from "../text/words.ts";
 import type { Entry } from "./log.ts";
 
@@ -67,9 +67,9 @@ export function blocksOf(task: Task, entries: readonly Entry[]): Block[] {
 
 /** Leaves out messages of the agent that say what one of its artifacts says, as its last status does. */
 function withoutRepeats(blocks: Block[]): Block[] {
-  const said = (parts: readonly Part[]) => textOf(parts).trim();
   const results = new Set(
-    blocks.flatMap((block) => (block.kind === "artifact" ? [said(block.entry.artifact.parts)] : [])),
+    blocks.flatMap((block) => (block.kind === "artifact" ? [textOf(block.entry.artifact.parts).trim()] : [])),
   );
-  return blocks.filter((block) => block.kind !== "agent" || !results.has(said(block.message.parts)) || said(block.message.parts) === "");
+  results.delete("");
+  return blocks.filter((block) => block.kind !== "agent" || !results.has(textOf(block.message.parts).trim()));
 }

@@ -327,6 +327,7 @@ fn socket(path: &Path) -> CheckResult {
 
 /// Advice about a hub that is starting.
 const STARTING_FIX: &str = "wait until `a2a-hub status` says that it is up";
+
 /// Checks a running hub: its own status and that of its agents.
 async fn running(mut client: Client) -> Vec<CheckResult> {
     match client.greet().await {
@@ -336,10 +337,9 @@ async fn running(mut client: Client) -> Vec<CheckResult> {
         Ok(Some(start)) => return vec![warn("hub", format!("starting: {start}"), STARTING_FIX)],
         Ok(None) => {}
     }
-    let params = json!({ "includeHealth": true });
     let answers: anyhow::Result<(Value, Value)> = async {
         let status = client.call("hub/status", json!({})).await?;
-        Ok((status, client.call("hub/agents/list", params).await?))
+        Ok((status, client.call("hub/agents/list", json!({ "includeHealth": true })).await?))
     }
     .await;
     match answers {

@@ -61,8 +61,8 @@ async fn every_story_holds_in_chromium() -> Result<()> {
     node.arg("--socket").arg(hub.socket()).arg("--modules").arg(&modules);
     node.arg("--out").arg(&screenshots).stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(WITHIN, node.output()).await.context("the stories take too long")??;
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let stories: Vec<Story> = told
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stories: Vec<Story> = printed
         .lines()
         .map(|line| serde_json::from_str(line).with_context(|| line.to_owned()))
         .collect::<Result<_>>()?;
@@ -71,6 +71,6 @@ async fn every_story_holds_in_chromium() -> Result<()> {
     let why = || format!("{reasons:#?}\n{}", String::from_utf8_lossy(&output.stderr));
     ensure!(failed.is_empty() && output.status.success(), "{}", why());
     let steps: Vec<_> = stories.iter().map(|story| &*story.step).collect();
-    assert_eq!(steps, STORIES, "every story is told");
+    assert_eq!(steps, STORIES, "every story is reported");
     Ok(())
 }

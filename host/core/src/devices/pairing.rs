@@ -24,20 +24,7 @@ pub struct Pairings(Vec<Pairing>);
 struct Pairing {
     token_digest: String,
     expires_at: u64,
-    step: PairingStep,
-}
-
-#[derive(Debug)]
-enum PairingStep {
-    Offered,
-    Presented(PresentedKey),
-    Paired {
-        key: PresentedKey,
-        access_token: String,
-    },
-    /// The browser has a key already, of the device with this id.
-    PairedBefore(String),
-    Refused(RefusedPairing),
+    state: PairingState,
 }
 
 /// Key that a browser presents.
@@ -106,7 +93,7 @@ impl Pairings {
             self.0.remove(0);
         }
         let expires_at = now + OFFER_MS;
-        self.0.push(Pairing { token_digest, expires_at, step: PairingStep::Offered });
+        self.0.push(Pairing { token_digest, expires_at, state: PairingState::Offered });
         expires_at
     }
 
@@ -115,23 +102,25 @@ impl Pairings {
         let Some(pairing) = self.find(token_digest, now) else {
             return PairingState::Refused(RefusedPairing::Over);
         };
-        let presented = match &pairing.step {
-            PairingStep::Presented(presented) | PairingStep::Paired { key: presented, .. } => {
+        let presented = match &pairing.state {
+            PairingState::Presented(presented) | PairingState::Paired { key: presented, .. } => {
                 Some(presented)
             }
-            PairingStep::Offered | PairingStep::PairedBefore(_) | PairingStep::Refused(_) => None,
+            PairingState::Offered | PairingState::PairedBefore(_) | PairingState::Refused(_) => {
+                None
+            }
         };
         if presented.is_some_and(|presented| presented.thumbprint != key.thumbprint) {
             // Whoever was accepted stays so; the other gets nothing.
-            if matches!(pairing.step, PairingStep::Paired { .. }) {
+            if matches!(pairing.state, PairingState::Paired { .. }) {
                 return PairingState::Refused(RefusedPairing::TwoKeys);
             }
-            pairing.step = PairingStep::Refused(RefusedPairing::TwoKeys);
-        } else if matches!(pairing.step, PairingStep::Offered) {
-            pairing.step = PairingStep::Presented(key);
+            pairing.state = PairingState::Refused(RefusedPairing::TwoKeys);
+        } else if matches!(pairing.state, PairingState::Offered) {
+            pairing.state = PairingState::Presented(key);
             pairing.expires_at = now + CONFIRM_MS;
         }
-        pairing.state()
+        pairing.state.clone()
     }
 
     /// Ends a pairing because its browser is paired already, as the device with this id. If another
@@ -140,23 +129,45 @@ impl Pairings {
         let Some(pairing) = self.find(token_digest, now) else {
             return PairingState::Refused(RefusedPairing::Over);
         };
-        match pairing.step {
-            PairingStep::Offered => {
-                pairing.step = PairingStep::PairedBefore(device.to_owned());
+        match pairing.state {
+            PairingState::Offered => {
+                pairing.state = PairingState::PairedBefore(device.to_owned());
             }
-            PairingStep::Presented(_) => {
-                pairing.step = PairingStep::Refused(RefusedPairing::TwoKeys);
+            PairingState::Presented(_) => {
+                pairing.state = PairingState::Refused(RefusedPairing::TwoKeys);
             }
-            PairingStep::Paired { .. } | PairingStep::PairedBefore(_) | PairingStep::Refused(_) => {
-            }
+            PairingState::Paired { .. }
+            | PairingState::PairedBefore(_)
+            | PairingState::Refused(_) => {}
         }
-        pairing.state()
+        pairing.state.clone()
     }
 
     /// State of a pairing.
     pub fn state(&mut self, token_digest: &str, now: u64) -> PairingState {
         let over = PairingState::Refused(RefusedPairing::Over);
-        self.find(token_digest, now).map_or(over, |pairing| pairing.state())
+        self.find(token_digest, now).map_or(over, |pairing| pairing.state.clone())
+    }
+
+    /// Key of a pairing that waits for a decision, by the code that the operator saw.
+    ///
+    /// # Errors
+    ///
+    /// If no key with this code waits for a decision.
+    pub fn presented_key(
+        &mut self,
+        token_digest: &str,
+        code: &str,
+        now: u64,
+    ) -> Result<PresentedKey, RefusedPairing> {
+        match self.state(token_digest, now) {
+            PairingState::Presented(key) if key.code() == code => Ok(key),
+            PairingState::Refused(why) => Err(why),
+            PairingState::Offered
+            | PairingState::Presented(_)
+            | PairingState::Paired { .. }
+            | PairingState::PairedBefore(_) => Err(RefusedPairing::Over),
+        }
     }
 
     /// Decides a pairing whose key the operator saw, by its code: `access_token` accepts it.
@@ -172,21 +183,12 @@ impl Pairings {
         access_token: Option<String>,
         now: u64,
     ) -> Result<PresentedKey, RefusedPairing> {
+        let key = self.presented_key(token_digest, code, now)?;
         let pairing = self.find(token_digest, now).ok_or(RefusedPairing::Over)?;
-        let key = match &pairing.step {
-            PairingStep::Presented(key) if key.code() == code => key.clone(),
-            PairingStep::Refused(why) => return Err(*why),
-            PairingStep::Offered
-            | PairingStep::Presented(_)
-            | PairingStep::Paired { .. }
-            | PairingStep::PairedBefore(_) => {
-                return Err(RefusedPairing::Over);
-            }
-        };
         pairing.expires_at = now + CONFIRM_MS;
-        pairing.step = match access_token {
-            Some(access_token) => PairingStep::Paired { key: key.clone(), access_token },
-            None => PairingStep::Refused(RefusedPairing::Operator),
+        pairing.state = match access_token {
+            Some(access_token) => PairingState::Paired { key: key.clone(), access_token },
+            None => PairingState::Refused(RefusedPairing::Operator),
         };
         Ok(key)
     }
@@ -194,20 +196,6 @@ impl Pairings {
     fn find(&mut self, token_digest: &str, now: u64) -> Option<&mut Pairing> {
         self.0.retain(|one| one.expires_at > now);
         self.0.iter_mut().find(|one| one.token_digest == token_digest)
-    }
-}
-
-impl Pairing {
-    fn state(&self) -> PairingState {
-        match &self.step {
-            PairingStep::Offered => PairingState::Offered,
-            PairingStep::Presented(key) => PairingState::Presented(key.clone()),
-            PairingStep::Paired { key, access_token } => {
-                PairingState::Paired { key: key.clone(), access_token: access_token.clone() }
-            }
-            PairingStep::PairedBefore(id) => PairingState::PairedBefore(id.clone()),
-            PairingStep::Refused(why) => PairingState::Refused(*why),
-        }
     }
 }
 

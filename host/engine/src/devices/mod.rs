@@ -59,6 +59,12 @@ struct PairedDevice {
     removed: CancellationToken,
 }
 
+impl From<Device> for PairedDevice {
+    fn from(device: Device) -> Self {
+        Self { device, used: UsedProofs::default(), removed: CancellationToken::new() }
+    }
+}
+
 /// HTTP request that a device sends.
 #[derive(Clone, Copy)]
 pub struct DeviceHttpRequest<'a> {
@@ -114,12 +120,7 @@ impl Devices {
     }
 
     fn of(file: Option<DevicesFile>, devices: Vec<Device>, page: Option<String>) -> Self {
-        let paired = |device| PairedDevice {
-            device,
-            used: UsedProofs::default(),
-            removed: CancellationToken::new(),
-        };
-        let devices = devices.into_iter().map(paired).collect();
+        let devices = devices.into_iter().map(PairedDevice::from).collect();
         let state = PairedDevices { devices, pairings: Pairings::default() };
         let (state, file) = (Mutex::new(state), Mutex::new(file));
         Self { state, file, page, started: clock::now_ms() / 1_000 }
@@ -265,12 +266,7 @@ impl Devices {
 
     fn pairing(&self, token: &str) -> PairingReport {
         let state = self.state.lock().pairings.state(&digest_of(token), clock::now_ms());
-        let of = |state: &str| PairingReport {
-            state: state.to_owned(),
-            name: None,
-            code: None,
-            reason: None,
-        };
+        let of = PairingReport::of;
         match state {
             PairingState::Offered => of("offered"),
             PairingState::Presented(key) => {
@@ -300,14 +296,7 @@ impl Devices {
         let refused = |why: RefusedPairing| A2aError::invalid("code", why.to_string());
         let id = {
             let mut state = self.state.lock();
-            let key = match state.pairings.state(&digest, now) {
-                PairingState::Presented(key) if key.code() == code => key,
-                PairingState::Refused(why) => return Err(refused(why)),
-                PairingState::Offered
-                | PairingState::Presented(_)
-                | PairingState::Paired { .. }
-                | PairingState::PairedBefore(_) => return Err(refused(RefusedPairing::Over)),
-            };
+            let key = state.pairings.presented_key(&digest, code, now).map_err(refused)?;
             let id = key.id();
             if state.devices.len() >= MAX_DEVICES
                 || state.devices.iter().any(|one| one.device.id == id)
@@ -320,8 +309,7 @@ impl Devices {
             let last_used_at = paired_at.clone();
             let device =
                 Device { id: id.clone(), name, thumbprint, token_digest, paired_at, last_used_at };
-            let (used, removed) = (UsedProofs::default(), CancellationToken::new());
-            state.devices.push(PairedDevice { device, used, removed });
+            state.devices.push(PairedDevice::from(device));
             id
         };
         if let Err(why) = self.save().await {

@@ -26,10 +26,6 @@ const PROXY_HEADERS: [HeaderName; 3] =
 /// Prefix of further headers of proxies, such as `X-Forwarded-For`.
 const FORWARDED: &str = "x-forwarded-";
 
-/// Challenge to a device whose proof does not count (RFC 9449, section 7.1).
-pub(crate) const INVALID_PROOF: &str =
-    "DPoP realm=\"a2a-hub\", error=\"invalid_dpop_proof\", algs=\"ES256\"";
-
 /// Credential in the `Authorization` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Credential<'h> {
@@ -123,7 +119,9 @@ impl Unidentified {
             Self::Device(NoDevice::Unknown) => {
                 "DPoP realm=\"a2a-hub\", error=\"invalid_token\", algs=\"ES256\""
             }
-            Self::Device(NoDevice::Proof(_)) => INVALID_PROOF,
+            Self::Device(NoDevice::Proof(_)) => {
+                "DPoP realm=\"a2a-hub\", error=\"invalid_dpop_proof\", algs=\"ES256\""
+            }
             Self::OtherUser | Self::Page | Self::Forwarded | Self::Public(_) => {
                 "Bearer realm=\"a2a-hub\""
             }

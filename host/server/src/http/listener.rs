@@ -5,7 +5,7 @@ use super::{
     caller::HttpPeer,
     http2_frames::FrameCounter,
     identity::Unidentified,
-    origin_guard::{DeviceRemoval, OriginGuard},
+    origin_guard::{DeviceRemoval, OriginGuard, unauthenticated},
     reply,
 };
 use a2a_hub_engine::devices::NoDevice;
@@ -197,6 +197,7 @@ impl Serving {
                 let response = match guard.admit(&caller, &mut request).await {
                     Ok(()) => {
                         let removal = request.extensions().get::<DeviceRemoval>().cloned();
+                        let removal = removal.map(|it| (it, request.uri().path().to_owned()));
                         request.extensions_mut().insert(ConnectInfo(caller));
                         // A panic ends only this call, and not the other calls of the connection.
                         let answer = async {
@@ -204,7 +205,9 @@ impl Serving {
                             answer.unwrap_or_else(|why| Ok(broken(&why)))
                         };
                         match removal {
-                            Some(removal) => answer_until_removal(answer, removal).await?,
+                            Some((removal, path)) => {
+                                answer_until_removal(answer, removal, &path).await?
+                            }
                             None => answer.await?,
                         }
                     }
@@ -248,10 +251,13 @@ fn until_its_end(body: Body, busy: Busy) -> Body {
 async fn answer_until_removal(
     answer: impl Future<Output = Result<Response, Infallible>>,
     DeviceRemoval(removal): DeviceRemoval,
+    path: &str,
 ) -> Result<Response, Infallible> {
     let answer = tokio::select! {
         biased;
-        () = removal.cancelled() => return Ok(removed()),
+        () = removal.cancelled() => {
+            return Ok(unauthenticated(&Unidentified::Device(NoDevice::Unknown), path));
+        }
         answer = answer => answer?,
     };
     Ok(answer.map(|body| {
@@ -265,13 +271,6 @@ async fn answer_until_removal(
         });
         Body::new(StreamBody::new(frames.chain(broken_off.take(1))))
     }))
-}
-
-/// Response to a device that was removed during its request.
-fn removed() -> Response {
-    let why = Unidentified::Device(NoDevice::Unknown);
-    let challenge = [(header::WWW_AUTHENTICATE, why.challenge())];
-    (challenge, reply::plain_error(StatusCode::UNAUTHORIZED, &why.to_string())).into_response()
 }
 
 /// Reasons of the hub to end a connection.

@@ -9,7 +9,7 @@ pub(super) mod header_value;
 mod http2_flood;
 pub(super) mod http2_frames;
 pub(super) mod hub_names;
-pub(super) mod identity;
+mod identity;
 pub(super) mod listener;
 pub(super) mod origin_guard;
 pub(super) mod paths;

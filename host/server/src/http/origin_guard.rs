@@ -65,10 +65,10 @@ pub(crate) struct OriginGuard {
 #[derive(Clone)]
 pub(super) struct DeviceRemoval(pub(super) CancellationToken);
 
-/// Thumbprint of the key that a browser presents for its pairing, if its proof counts. An extension
-/// of the request.
+/// Thumbprint of the key that a browser presents for its pairing, with a proof that counts. An
+/// extension of the request.
 #[derive(Clone)]
-pub(crate) struct PresentedThumbprint(pub(crate) Result<String, InvalidProof>);
+pub(crate) struct PresentedThumbprint(pub(crate) String);
 
 impl OriginGuard {
     /// Creates the guard of a server with these names. Callers that the kernel does not identify
@@ -125,26 +125,25 @@ impl OriginGuard {
     ) -> Result<Principal, Response> {
         match caller.same_user().await {
             Some(Principal::Operator) => {}
-            None => {
-                let why = Unidentified::OtherUser.to_string();
-                return Err(refusal(StatusCode::UNAUTHORIZED, &why, PAIR));
-            }
+            None => return Err(unauthenticated(&Unidentified::OtherUser, PAIR)),
             Some(_) => {
                 let why = "a program that an agent started cannot be paired";
                 return Err(refusal(StatusCode::FORBIDDEN, why, PAIR));
             }
         }
-        let device = match self.principal(caller, request).await {
-            Ok((principal @ Principal::Device { .. }, _)) => principal,
+        match self.principal(caller, request).await {
+            Ok((device @ Principal::Device { .. }, _)) => return Ok(device),
             // The device is known, and corrects its clock.
             Err(why @ Unidentified::Device(NoDevice::Proof(_))) => {
                 return Err(unauthenticated(&why, PAIR));
             }
-            Ok(_) | Err(_) => Principal::Anonymous,
-        };
-        let thumbprint = self.with_proof(request, |it| self.devices.presented_key(it));
+            Ok(_) | Err(_) => {}
+        }
+        let thumbprint = self
+            .with_proof(request, |it| self.devices.presented_key(it))
+            .map_err(|why| unauthenticated(&NoDevice::Proof(why).into(), PAIR))?;
         request.extensions_mut().insert(PresentedThumbprint(thumbprint));
-        Ok(device)
+        Ok(Principal::Anonymous)
     }
 }
 
@@ -205,7 +204,7 @@ impl OriginGuard {
 }
 
 /// Error response to a caller that is not identified.
-fn unauthenticated(why: &Unidentified, path: &str) -> Response {
+pub(super) fn unauthenticated(why: &Unidentified, path: &str) -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, why.challenge())];
     (challenge, refusal(StatusCode::UNAUTHORIZED, &why.to_string(), path)).into_response()
 }

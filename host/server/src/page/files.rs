@@ -16,8 +16,8 @@ const INDEX: &str = "index.html";
 /// Folder of the files whose names change with their content.
 const ASSETS: &str = "assets/";
 
-/// What a browser may do on the page (Content Security Policy 3, Trusted Types): run its own
-/// scripts, and talk to the hub. No text can become a script.
+/// Policy of the page (Content Security Policy 3, Trusted Types): a browser runs its own scripts,
+/// and talks to the hub. No text can become a script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: blob:; connect-src 'self'; form-action 'none'; base-uri 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";

@@ -3,11 +3,10 @@
 
 use crate::http::{
     body::read_body_of,
-    identity::INVALID_PROOF,
     origin_guard::{self, PresentedThumbprint},
     reply::plain_error,
 };
-use a2a_hub_core::{access_control::Principal, devices::proof::InvalidProof};
+use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     error::A2aError,
@@ -31,8 +30,6 @@ pub(super) async fn pair(State(dispatcher): State<Dispatcher>, request: Request)
     let devices = dispatcher.hub().devices();
     let caller = origin_guard::principal(&request);
     let thumbprint = request.extensions().get().cloned();
-    let PresentedThumbprint(thumbprint) =
-        thumbprint.unwrap_or(PresentedThumbprint(Err(InvalidProof::Form)));
     let body = match read_body_of(&dispatcher, request, MAX_BODY).await {
         Ok(body) => body,
         Err(unread) => return unread.answer(plain_error(unread.status, &unread.why.message)),
@@ -44,13 +41,9 @@ pub(super) async fn pair(State(dispatcher): State<Dispatcher>, request: Request)
         let token = body["token"].as_str().unwrap_or_default();
         return answer(devices.end_pairing_for(token, &id));
     }
-    let thumbprint = match thumbprint {
-        Ok(thumbprint) => thumbprint,
-        Err(why) => {
-            let challenge = [(header::WWW_AUTHENTICATE, INVALID_PROOF)];
-            let refused = plain_error(StatusCode::UNAUTHORIZED, &why.to_string());
-            return (challenge, refused).into_response();
-        }
+    // The guard admits nobody else.
+    let Some(PresentedThumbprint(thumbprint)) = thumbprint else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let operation = match presented_key(body, thumbprint) {
         Ok(operation) => operation,

@@ -4,13 +4,13 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{get, no_program_left, state},
+    stage::{get, no_program_left, state, write_program},
 };
 use a2a_hub_tests::{Client, message_to, resident_bytes};
 use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use serde_json::json;
-use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use std::{fmt::Write as _, fs, path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// Timeout of a task. A busy machine processes 40,000 lines in a fraction of it.
@@ -198,8 +198,7 @@ async fn next_task_waits_for_slow_exit() -> Result<()> {
         says(CLAUDE.hello),
         GIVES_UP
     );
-    fs::write(&fake, script)?;
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
+    write_program(&fake, &script)?;
     let config = format!("[agents.claude-code]\nprograms.claude = '{}'", fake.display());
     let hub = InProcessHub::builder().config(config).start().await?;
     let client = Client::http(&hub);
@@ -232,8 +231,7 @@ async fn endures(vendor: &Vendor) -> Result<()> {
         "#!/bin/sh\nif [ -f trial ]; then . ./trial; exit; fi\n\
          case $1 in --version) echo 1.2.3 ;; *) printf '%s\\n' '{hello}'; exec cat >/dev/null ;; esac\n"
     );
-    fs::write(&fake, script)?;
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
+    write_program(&fake, &script)?;
     let Vendor { agent, program, .. } = vendor;
     let mut hub = InProcessHub::builder()
         .config(format!(

@@ -28,7 +28,7 @@ fn verdicts(rules: &Value, agents: &[&Value]) -> Vec<CheckResult> {
     unseen.collect()
 }
 
-/// What the program of a built-in agent does without asking.
+/// Actions that the program of a built-in agent takes without asking.
 fn unseen_by(agent: &str) -> Option<&'static str> {
     Some(match agent {
         "claude-code" => {

@@ -1,11 +1,11 @@
 //! Tests of the commands that add and remove programs of the Agent Client Protocol.
 
 use crate::command_line::{command, finish, run};
-use crate::stage::{home, send};
+use crate::stage::{home, send, write_program};
 use a2a_hub_tests::{Client, TestHub};
 use anyhow::Result;
 use serde_json::Value;
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::fs;
 
 /// Smallest program that answers.
 const ECHO: &str = r#"#!/usr/bin/env python3
@@ -27,8 +27,7 @@ for line in sys.stdin:
 async fn added_program_answers_until_removed() -> Result<()> {
     let hub = TestHub::builder().config("# mine\n").start().await?;
     let program = hub.home().join("mini-agent");
-    fs::write(&program, ECHO)?;
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    write_program(&program, ECHO)?;
     let program = program.display().to_string();
     let config = || fs::read_to_string(hub.path("config.toml")).unwrap_or_default();
 
@@ -88,8 +87,7 @@ async fn catalogue_names_install_commands_only() -> Result<()> {
     assert!(ran.stderr.contains("--acp -- PROGRAM"), "{}", ran.stderr);
 
     let fake = bin.path().join("opencode");
-    fs::write(&fake, "#!/bin/sh\n")?;
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))?;
+    write_program(&fake, "#!/bin/sh\n")?;
     let told = typed(&["doctor"]).await?.stdout;
     assert!(told.contains("`a2a-hub agent add opencode` makes it an agent"), "{told}");
     let ran = typed(&["agent", "add", "opencode"]).await?;
@@ -128,8 +126,7 @@ done
 async fn confined_program_writes_its_directory_only() -> Result<()> {
     let programs = tempfile::tempdir()?;
     let (program, outside) = (programs.path().join("writer"), home()?);
-    fs::write(&program, WRITER)?;
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    write_program(&program, WRITER)?;
     let outside = outside.path().join("outside.txt");
     for (confine, wrote) in [(true, "wrote: inside"), (false, "wrote: inside outside")] {
         let config = format!(

@@ -5,12 +5,12 @@
 #![expect(clippy::print_stdout, reason = "a measurement is run for what it prints")]
 
 use super::vendors::{CLAUDE, CODEX, GEMINI, VIBE, Vendor};
-use crate::stage::state;
+use crate::stage::{state, write_program};
 use a2a_hub_tests::message_to;
 use anyhow::{Context as _, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 use tokio::time::sleep;
 
 /// Number of measured turns of one conversation, after the first two.
@@ -42,8 +42,7 @@ fn relay(vendor: &Vendor, path: &std::ffi::OsStr, dir: &Path) -> Result<()> {
     let program = { places }.find(|program| program.is_file()).context("not installed")?;
     let script = RELAY.replace("PROGRAM", &program.display().to_string());
     let relay = dir.join(vendor.program);
-    fs::write(&relay, script.replace("LOG", &dir.join("said").display().to_string()))?;
-    Ok(fs::set_permissions(&relay, fs::Permissions::from_mode(0o755))?)
+    Ok(write_program(&relay, &script.replace("LOG", &dir.join("said").display().to_string()))?)
 }
 
 /// Returns the times of the program's first input and last output in the log `said`, in

@@ -36,7 +36,7 @@ async fn page_shows_and_answers_request(vendor: &Vendor) -> Result<()> {
         pace: Duration::ZERO,
     });
     let stage = vendor.stage_of(model, vendor.path()?, Some(KEY), "").await?;
-    // Codex asks only for what it would do outside of its own sandbox.
+    // Codex asks only for what it would do outside of its sandbox.
     let prompt = match vendor.agent {
         "claude-code" => PROMPT.to_owned(),
         _ => (vendor.run)(COMMAND),
@@ -45,8 +45,8 @@ async fn page_shows_and_answers_request(vendor: &Vendor) -> Result<()> {
     message["configuration"] = json!({ "blocking": false });
     message["message"]["metadata"]["workingDirectory"] = json!(stage.hub.workspace());
     let task = stage.client().call("message/send", message).await?;
-    let told = answered_in_page(&stage, vendor.agent).await?;
-    assert_eq!(told["question"]["taskId"], task["id"], "{told}");
+    let printed = answered_in_page(&stage, vendor.agent).await?;
+    assert_eq!(printed["question"]["taskId"], task["id"], "{printed}");
     Ok(())
 }
 
@@ -60,7 +60,7 @@ async fn answered_in_page(stage: &Stage, agent: &str) -> Result<Value> {
     node.arg("--modules").arg(root.join("target/sdks/browser"));
     node.arg("--out").arg(root.join("target/page")).stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(WITHIN, node.output()).await.context("the page takes too long")??;
-    let told = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_str(&told).with_context(|| told.into_owned())
+    let printed = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_str(&printed).with_context(|| printed.into_owned())
 }

@@ -2,7 +2,7 @@
 //! that was asked.
 
 use crate::stage::{
-    GRANT, eventually_async, get, hub_with_guest, said, send, state, stream, until,
+    GRANT, eventually_async, get, hub_with_guest, said, send, state, stream, until, write_program,
 };
 use a2a_hub_tests::{
     Client, TestHub, message_to,
@@ -11,7 +11,7 @@ use a2a_hub_tests::{
 };
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+use std::{fs, time::Duration};
 
 async fn shown(client: &Client, task: &Value) -> Result<Value> {
     get(client, task["id"].as_str().context("no id")?).await
@@ -106,8 +106,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done","ses
 async fn resumed_program_learns_permission_is_void() -> Result<()> {
     let bin = tempfile::tempdir()?;
     let claude = bin.path().join("claude");
-    fs::write(&claude, CLAUDE)?;
-    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
+    write_program(&claude, CLAUDE)?;
     let config = format!("[agents.claude-code]\nprograms = {{ claude = '{}' }}", claude.display());
     let mut hub = TestHub::builder().config(config).start().await?;
     let mut message = message_to("claude-code", "delete the old fixtures");

@@ -1,11 +1,11 @@
 //! Tests of an agent whose program is missing: the error is reported, and the agent recovers once
 //! the program exists.
 
-use crate::stage::{eventually_async, hear, listen, send};
+use crate::stage::{eventually_async, hear, listen, send, write_program};
 use a2a_hub_tests::{Client, TestHub};
 use anyhow::Result;
 use serde_json::{Value, json};
-use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+use std::time::Duration;
 
 /// The error names the installation command, and the next health check finds an installed program.
 #[tokio::test]
@@ -28,8 +28,7 @@ async fn agent_recovers_when_program_appears() -> Result<()> {
     assert!(why.contains("-32004") && why.contains("fix: npm install -g"), "{why}");
 
     let claude = bin.path().join("claude");
-    fs::write(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;
-    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
+    write_program(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;
     let better = hear(&mut events, "agent-health", "claude-code").await?;
     assert_ne!(better["health"]["status"], "unhealthy", "{better}");
     let closed = hear(&mut events, "agent-breaker", "claude-code").await?;
@@ -54,8 +53,7 @@ async fn unhealthy_agent_refuses_before_task() -> Result<()> {
     assert_eq!(client.call("hub/tasks/list", json!({})).await?, json!([]), "there is no task");
 
     let claude = bin.path().join("claude");
-    fs::write(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;
-    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
+    write_program(&claude, "#!/bin/sh\necho '9.9.9 (Claude Code)'\n")?;
     eventually_async(Duration::from_secs(20), async || {
         send(&client, "claude-code", "hello").await.is_ok()
     })

@@ -1,11 +1,11 @@
 //! Kills the hub between requests for permission and their answers, by a rule or by a person: no
 //! program does anything whose permission is not in the record.
 
-use crate::stage::{eventually, tell};
+use crate::stage::{eventually, tell, write_program};
 use a2a_hub_tests::{Client, Numbers, TestHub, message_to};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use std::{env, fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use std::{env, fs, path::Path, time::Duration};
 use tokio::time::sleep;
 
 /// Number of kills; `A2A_HUB_PERMISSION_KILLS` overrides it. The proof takes ten times as many.
@@ -15,7 +15,7 @@ const KILLS: u64 = 10;
 const KILLED_WITHIN_MS: u64 = 250;
 
 /// Time until the program asks for its first command.
-const PATIENCE: Duration = Duration::from_secs(20);
+const FIRST_REQUEST: Duration = Duration::from_secs(20);
 
 /// Stand-in for `claude` that asks for two commands in turn, and notes each that was allowed.
 const CLAUDE: &str = r#"#!/usr/bin/env python3
@@ -83,8 +83,8 @@ async fn history(client: &Client) -> Result<Vec<Value>> {
     }
 }
 
-fn allowed(place: &Path, command: &str) -> usize {
-    let text = fs::read_to_string(place.join("allowed")).unwrap_or_default();
+fn allowed(workspace: &Path, command: &str) -> usize {
+    let text = fs::read_to_string(workspace.join("allowed")).unwrap_or_default();
     text.lines().filter(|line| *line == command).count()
 }
 
@@ -97,13 +97,12 @@ async fn killed_hub_allows_nothing_without_record() -> Result<()> {
     let kills: u64 = kills.context("A2A_HUB_PERMISSION_KILLS is not a number")?;
     let bin = tempfile::tempdir()?;
     let claude = bin.path().join("claude");
-    fs::write(&claude, CLAUDE)?;
-    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755))?;
+    write_program(&claude, CLAUDE)?;
     let config = format!("[agents.claude-code]\nprograms = {{ claude = '{}' }}", claude.display());
     let mut hub = TestHub::builder().config(config).start().await?;
-    let place = hub.workspace().to_owned();
+    let workspace = hub.workspace().to_owned();
     let rule = json!({
-        "effect": "allow", "agentId": "claude-code", "directory": place,
+        "effect": "allow", "agentId": "claude-code", "directory": workspace,
         "pattern": { "kind": "run", "words": ["date"], "directory": "" },
     });
     Client::unix(&hub).call("hub/permissions/add", rule).await?;
@@ -111,12 +110,12 @@ async fn killed_hub_allows_nothing_without_record() -> Result<()> {
     for round in 0..kills {
         let client = Client::unix(&hub);
         let mut message = message_to("claude-code", "go");
-        message["message"]["metadata"]["workingDirectory"] = json!(place);
+        message["message"]["metadata"]["workingDirectory"] = json!(workspace);
         message["configuration"] = json!({ "blocking": false });
         let task = client.call("message/send", message).await?;
         let (before, pause) =
-            (allowed(&place, "date"), Duration::from_millis(numbers.below(KILLED_WITHIN_MS)));
-        let begins = eventually(PATIENCE, || allowed(&place, "date") > before);
+            (allowed(&workspace, "date"), Duration::from_millis(numbers.below(KILLED_WITHIN_MS)));
+        let begins = eventually(FIRST_REQUEST, || allowed(&workspace, "date") > before);
         let killed = async {
             begins.await?;
             sleep(pause).await;
@@ -143,7 +142,7 @@ async fn killed_hub_allows_nothing_without_record() -> Result<()> {
         it["outcome"] == "answered" && it["answer"] == "allow" && it["kind"] == "permission"
     });
     let (by_rule, by_person) = (count("allowed-by-rule"), by_person.count());
-    let (dates, ids) = (allowed(&place, "date"), allowed(&place, "id"));
+    let (dates, ids) = (allowed(&workspace, "date"), allowed(&workspace, "id"));
     let lost = usize::try_from(kills)?;
     assert!(dates > 0 && ids > 0, "{dates} and {ids} commands were allowed");
     tell(&format!(

@@ -153,6 +153,13 @@ pub struct PresentedReport {
     pub reason: Option<String>,
 }
 
+impl PairingReport {
+    /// Pairing in this state, without further members.
+    pub fn of(state: &str) -> Self {
+        Self { state: state.to_owned(), name: None, code: None, reason: None }
+    }
+}
+
 impl PresentedReport {
     /// Answer in this state of the pairing, without further members.
     pub fn of(pairing: &str) -> Self {
