@@ -24,6 +24,7 @@ use a2a_hub_engine::{
     conversations::{contexts::Contexts, repeats::Repeats},
     devices::Devices,
     observability::{hub_events::Events, span_export::Spans, storage_monitor::monitor},
+    people::People,
     push::Pushes,
     routing::Routes,
     tasks::{Directory, Recovered, Tasks},
@@ -287,8 +288,8 @@ impl Builder {
         let native = native.into_iter().chain(registered).collect();
         let starting = parts.agents.clone();
         let progress = Arc::new(move || starting.start_progress());
-        let devices = bound_endpoints.devices(&dir)?;
-        let begin = parts.begin(&config, native, losses, devices, reload, clock);
+        let (devices, url) = (bound_endpoints.devices(&dir)?, bound_endpoints.url(&config));
+        let begin = parts.begin(&config, native, losses, (devices, url), reload, clock);
         let (engine, live) = bound_endpoints.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.spawn_background_tasks(exporter, &running, &stop);
@@ -445,7 +446,7 @@ impl Parts {
         config: &Config,
         native: Vec<(AgentId, AgentCard, Native)>,
         losses: Vec<String>,
-        devices: Devices,
+        (devices, url): (Devices, Option<String>),
         reload: Option<(ReadConfig, SetLevel)>,
         clock: WallClock,
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
@@ -455,6 +456,7 @@ impl Parts {
         let starting = starting.with_warnings(self.warnings.clone()).with_losses(losses);
         let starting = starting.with_tenants(config.tenants.keys().cloned().collect());
         let starting = starting.with_copies(self.storage.clone()).with_devices(devices);
+        let starting = starting.with_people(People::open(self.storage.clone(), url).await);
         let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
         let topics = Topics::new(self.storage.clone(), config.topics.rules(), clock.clone());
         let triggers = Triggers::new(self.storage.clone(), Arc::new(topics), config, clock)?;

@@ -36,6 +36,13 @@ impl BoundEndpoints {
         Ok(Devices::open(DevicesFile::new(dir), Some(format!("http://{address}/ui/")))?)
     }
 
+    /// URL of the hub for invitations: the public one, or that of the HTTP server.
+    pub(crate) fn url(&self, config: &Config) -> Option<String> {
+        let address = self.address()?;
+        let public = config.public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
+        Some(public.unwrap_or_else(|| format!("http://{address}")))
+    }
+
     /// Path of the unix socket, if it is served.
     pub(crate) fn socket<'c>(&self, config: &'c Config) -> Option<&'c Path> {
         self.unix.is_some().then_some(&*config.socket.path)

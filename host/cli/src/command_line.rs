@@ -9,7 +9,7 @@ use crate::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
         restart, send, start, stop, task, tasks, workspace,
     },
-    inbox, permissions,
+    inbox, people, permissions,
     ui::exit::EXIT_CODES,
     web,
 };
@@ -127,6 +127,16 @@ pub(super) enum Command {
     /// Manage the rules that answer requests for permission
     #[command(subcommand)]
     Permissions(permissions::PermissionsCommand),
+    /// Let people elsewhere in: add, invite or remove them
+    #[command(subcommand, visible_alias = "people")]
+    Person(people::PersonCommand),
+    /// Make, list or revoke people's API keys
+    #[command(subcommand, alias = "keys")]
+    Key(people::KeyCommand),
+    /// Join a hub elsewhere with an invitation
+    ///
+    /// Then `a2a-hub --hub NAME` sends, lists and answers there.
+    Join(people::JoinArgs),
     /// Open the web page, in a browser that you pair with the hub
     Web(web::WebArgs),
     /// Print the changes of a task, as `task diff` does

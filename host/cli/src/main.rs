@@ -8,6 +8,7 @@ mod command_line;
 mod commands;
 mod inbox;
 mod log_files;
+mod people;
 mod permissions;
 #[cfg(test)]
 mod surface;
@@ -123,6 +124,7 @@ fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
 fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> {
     global.require_config()?;
     let Some(command) = command else { return commands::status::overview(global) };
+    people::require_local(global, &command)?;
     match command {
         Command::Start(start) => commands::start::start(global, &start),
         Command::Stop(stop) => commands::stop::stop(global, &stop),
@@ -145,7 +147,8 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Record(command) => record::record(global, &command),
         Command::Blackboard(args) => blackboard::blackboard(global, &args),
         Command::Send(send) => {
-            let Some(send) = send.with_message(global)? else { return Ok(Exit::Interrupted) };
+            let Some(mut send) = send.with_message(global)? else { return Ok(Exit::Interrupted) };
+            send.is_elsewhere = global.hub.is_some();
             if client::remote::is_url(&send.agent) {
                 return client::remote_task::send(global, send);
             }
@@ -164,6 +167,9 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Deny(args) => inbox::deny(global, &args),
         Command::Later(args) => inbox::later(global, &args),
         Command::Permissions(command) => permissions::permissions(global, &command),
+        Command::Person(command) => people::person(global, &command),
+        Command::Key(command) => people::key(global, &command),
+        Command::Join(args) => people::join(global, args),
         Command::Web(args) => web::web(global, &args),
         Command::Diff(args) => commands::task::worktrees::diff(global, &args),
         Command::Apply(args) => commands::task::worktrees::apply(global, &args),

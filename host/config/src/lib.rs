@@ -43,6 +43,7 @@ pub use confined::{Confined, is_the_systems};
 pub use data_dir::{
     devices_file::{DevicesFile, DevicesFileError},
     grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp},
+    joined_hubs::{JoinedHub, JoinedHubs, JoinedHubsError},
     ownership, private_file,
     secrets::{SecretError, SecretStore},
     token,

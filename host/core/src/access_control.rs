@@ -1,10 +1,12 @@
 //! Access control: maps each operation to the access it needs, and each caller to the access it
 //! has, independent of the transport.
 
-use a2a_hub_protocol::{
-    id::{AgentId, TaskId, TenantId},
-    operation::{DeviceRequest, Operation, RuleRequest, TopicRequest, WorktreeRequest},
-};
+mod table;
+
+pub use table::{needed, rule_for_people};
+
+use crate::identity::{PersonName, person_identity};
+use a2a_hub_protocol::id::{AgentId, TaskId, TenantId};
 use std::fmt;
 
 /// Authenticated caller. The transport establishes it from unforgeable evidence: the kernel's peer
@@ -42,6 +44,13 @@ pub enum Principal {
     },
     /// A client with the token of the tenant of this name, and that tenant's rights.
     Client(String),
+    /// A person whom the operator let in, proven by an API key ([`crate::identity`]).
+    Person {
+        /// Name of the person.
+        name: PersonName,
+        /// Id of the key.
+        key: String,
+    },
     /// An unauthenticated caller.
     Anonymous,
 }
@@ -75,12 +84,12 @@ impl From<Principal> for Caller {
 
 impl Caller {
     /// Tenant that the request is carried out for; `are_there` tests if a tenant exists. The
-    /// principal decides it: a client has its own tenant, an agent has the tenant of its `task`,
-    /// and only an operator may name any.
+    /// principal decides it: a client has its own tenant, an agent's program or a person has the
+    /// `assigned` one, and only an operator may name any.
     pub fn tenant_among(
         &self,
         are_there: impl Fn(&TenantId) -> bool,
-        task: &TenantId,
+        assigned: &TenantId,
     ) -> Result<TenantId, UnknownTenant> {
         let named = &self.tenant;
         let assigned = match &self.principal {
@@ -93,7 +102,7 @@ impl Caller {
                 return Ok(named.clone());
             }
             Principal::Client(name) => TenantId::parse(name.as_str()).unwrap_or_default(),
-            Principal::AgentTask { .. } => task.clone(),
+            Principal::AgentTask { .. } | Principal::Person { .. } => assigned.clone(),
             Principal::Operator
             | Principal::OperatorHttp
             | Principal::OperatorToken
@@ -137,95 +146,6 @@ pub struct AccessDenied {
     access: Access,
 }
 
-/// Access that this operation needs. This is the only access table.
-pub fn needed(operation: &Operation) -> Access {
-    match operation {
-        Operation::ListPushKeys
-        // The token of the pairing and the key are checked.
-        | Operation::Device(DeviceRequest::Present(_)) => Access::Public,
-        Operation::RegisterAgent { .. }
-        | Operation::DeregisterAgent { .. }
-        | Operation::ReloadAgent { .. }
-        | Operation::RefreshPlugins => Access::Administer,
-        Operation::ReloadConfig
-        | Operation::ListSchedules
-        | Operation::RunSchedule { .. }
-        | Operation::PauseSchedule { .. }
-        | Operation::ResumeSchedule { .. }
-        | Operation::Trigger(_)
-        | Operation::Topic(TopicRequest::Delete(_))
-        // Removing a rule that denies widens what is allowed, and a test looks at directories.
-        | Operation::Permission(
-            RuleRequest::Add(_) | RuleRequest::Remove { .. } | RuleRequest::Test(_),
-        )
-        | Operation::ListPlugins
-        // The results cover all tenants.
-        | Operation::Status
-        | Operation::ReadMetrics { .. }
-        | Operation::Device(DeviceRequest::List | DeviceRequest::Remove { .. })
-        | Operation::DeleteContext { .. }
-        | Operation::HandOver(_)
-        | Operation::Worktree(
-            WorktreeRequest::List
-            | WorktreeRequest::Diff { .. }
-            | WorktreeRequest::Discard { .. }
-            | WorktreeRequest::Prune { .. },
-        ) => Access::Operate,
-        Operation::AddPlugin(_)
-        | Operation::GrantPlugin(_)
-        | Operation::DenyPlugin { .. }
-        | Operation::RevokePlugin { .. }
-        | Operation::RemovePlugin { .. }
-        | Operation::BackUp { .. }
-        // A device has the operator's access to tasks.
-        | Operation::Device(
-            DeviceRequest::Pair | DeviceRequest::Pairing { .. } | DeviceRequest::Confirm { .. },
-        )
-        // It changes the operator's files.
-        | Operation::Worktree(WorktreeRequest::Apply { .. }) => Access::Owner,
-        // The session may contain data that no client of the hub ever saw.
-        Operation::SendMessage(send) | Operation::StreamMessage(send)
-            if send.resumes_a_session() =>
-        {
-            Access::Operate
-        }
-        Operation::SendMessage(send) | Operation::StreamMessage(send) if send.push.is_none() => {
-            if send.message.task_id.is_none() { Access::Send } else { Access::Delegate }
-        }
-        Operation::GetTask { .. }
-        | Operation::CancelTask { .. }
-        | Operation::Resubscribe { .. }
-        | Operation::GetTree(_)
-        | Operation::Ping
-        | Operation::Topic(TopicRequest::Publish { .. } | TopicRequest::Read(_) | TopicRequest::List)
-        | Operation::Board(_)
-        | Operation::ListAgents { .. }
-        | Operation::FindAgents(_)
-        | Operation::GetAgent { .. }
-        | Operation::GetCard { agent: Some(_) }
-        | Operation::ListCards
-        | Operation::Discover => Access::Delegate,
-        Operation::SendMessage(_)
-        | Operation::StreamMessage(_)
-        | Operation::SetPushConfig { .. }
-        | Operation::GetPushConfig { .. }
-        | Operation::ListPushConfigs { .. }
-        | Operation::DeletePushConfig { .. }
-        | Operation::ListDeliveries { .. }
-        | Operation::RetryDeliveries { .. }
-        | Operation::ListTasks(_)
-        | Operation::PageTasks(_)
-        | Operation::ListContexts(_)
-        | Operation::GetContext { .. }
-        // An agent's program must neither see nor answer requests for permission.
-        | Operation::Question(_)
-        | Operation::Permission(RuleRequest::List | RuleRequest::Suggest)
-        | Operation::CheckAgent { .. }
-        | Operation::WatchHub
-        | Operation::GetCard { agent: None } => Access::Use,
-    }
-}
-
 impl Principal {
     /// Checks that this principal has the access.
     pub fn may(&self, access: Access) -> Result<(), AccessDenied> {
@@ -233,7 +153,8 @@ impl Principal {
             Self::Operator => Access::Owner,
             Self::OperatorHttp | Self::OperatorToken => Access::Administer,
             Self::Device { .. } => Access::Operate,
-            Self::Client(_) => Access::Use,
+            // What a person may do is narrowed further by role and key.
+            Self::Client(_) | Self::Person { .. } => Access::Use,
             Self::AgentTask { .. } => Access::Delegate,
             Self::Automation { .. } => Access::Send,
             Self::Anonymous => Access::Public,
@@ -263,6 +184,7 @@ impl Principal {
             Self::AgentTask { .. }
             | Self::Automation { .. }
             | Self::Client(_)
+            | Self::Person { .. }
             | Self::Anonymous => false,
         }
     }
@@ -273,10 +195,11 @@ impl Principal {
         task.as_str().strip_prefix(TREE)
     }
 
-    /// Identity across tasks: an agent is the same for all its tasks, and the operator is the same
-    /// with each proof.
+    /// Identity across tasks: an agent is the same for all its tasks, and the operator or a person
+    /// is the same with each proof.
     pub fn identity(&self) -> String {
         match self {
+            Self::Person { name, .. } => person_identity(name),
             Self::AgentTask { agent, .. } => format!("agent:{agent}"),
             Self::OperatorHttp | Self::OperatorToken | Self::Device { .. } => {
                 Self::Operator.to_log()
@@ -292,6 +215,7 @@ impl Principal {
     pub fn person(&self) -> String {
         match self {
             Self::Device { .. } => Self::Operator.to_log(),
+            Self::Person { name, .. } => person_identity(name),
             Self::Operator
             | Self::OperatorHttp
             | Self::OperatorToken
@@ -312,6 +236,7 @@ impl Principal {
             Self::AgentTask { agent, task } => format!("agent:{agent}/{task}"),
             Self::Automation { name } => format!("automation:{name}"),
             Self::Client(name) => format!("client:{name}"),
+            Self::Person { name, key } => format!("{}/{key}", person_identity(name)),
             Self::Anonymous => "anonymous".to_owned(),
         }
     }
@@ -327,6 +252,10 @@ impl Principal {
             Some(("device", id)) => Some(Self::Device { id: id.to_owned() }),
             Some(("automation", name)) => Some(Self::Automation { name: name.to_owned() }),
             Some(("client", name)) => Some(Self::Client(name.to_owned())),
+            Some(("person", by_key)) => {
+                let (name, key) = by_key.split_once('/')?;
+                Some(Self::Person { name: PersonName::parse(name).ok()?, key: key.to_owned() })
+            }
             Some(("agent", at_work)) => {
                 let (agent, task) = at_work.split_once('/')?;
                 let (agent, task) = (AgentId::parse(agent).ok()?, TaskId::new(task));
@@ -349,6 +278,7 @@ impl fmt::Display for Principal {
             }
             Self::Automation { name } => write!(f, "the schedule or trigger `{name}`"),
             Self::Client(name) => write!(f, "the client `{name}`"),
+            Self::Person { name, .. } => f.write_str(name.as_str()),
             Self::Anonymous => f.write_str("somebody whom the hub does not know"),
         }
     }
@@ -392,6 +322,9 @@ mod tests {
             (agent.clone(), "", Some("other")),
             (agent.clone(), "other", Some("other")),
             (agent, "acme", None),
+            (ada(), "", Some("other")),
+            (ada(), "other", Some("other")),
+            (ada(), "acme", None),
             (Principal::Automation { name: "nightly".to_owned() }, "", Some("")),
             (Principal::Automation { name: "nightly".to_owned() }, "acme", None),
             (Principal::Anonymous, "", Some("")),
@@ -409,10 +342,14 @@ mod tests {
     use a2a_hub_protocol::{
         id::ContextId,
         message::{Message, Role},
-        operation::SendMessage,
+        operation::{DeviceRequest, Operation, SendMessage, TopicRequest},
     };
 
-    fn everybody() -> [Principal; 8] {
+    fn ada() -> Principal {
+        Principal::Person { name: PersonName::parse("ada").unwrap(), key: "0a1b".to_owned() }
+    }
+
+    fn everybody() -> [Principal; 9] {
         let agent = AgentId::parse("codex").unwrap();
         [
             Principal::Operator,
@@ -423,6 +360,7 @@ mod tests {
             Principal::Automation { name: "nightly".to_owned() },
             Principal::OperatorHttp,
             Principal::Device { id: "ab12cd34".to_owned() },
+            ada(),
         ]
     }
 
@@ -436,10 +374,13 @@ mod tests {
         assert_eq!(at_work.identity(), by_tree.identity());
         let identities: std::collections::HashSet<_> =
             everybody().iter().map(Principal::identity).collect();
-        assert_eq!(identities.len(), 5, "the operator is one, however that is proven");
+        assert_eq!(identities.len(), 6, "the operator is one, however that is proven");
         let persons: std::collections::HashSet<_> =
             everybody().iter().map(Principal::person).collect();
-        assert_eq!(persons.len(), 7, "a paired browser is the operator's");
+        assert_eq!(persons.len(), 8, "a paired browser is the operator's");
+        let name = PersonName::parse("ada").unwrap();
+        let by_other_key = Principal::Person { name, key: "2c3d".to_owned() };
+        assert_eq!(by_other_key.identity(), ada().identity());
         let named = Principal::Client("agent:codex".to_owned());
         assert_ne!(named.identity(), at_work.identity());
     }
@@ -449,7 +390,9 @@ mod tests {
         for one in everybody() {
             assert_eq!(Principal::from_log(&one.to_log()), Some(one));
         }
-        for unknown in ["", "Operator", "agent:codex", "agent:/t", "team:x"] {
+        for unknown in
+            ["", "Operator", "agent:codex", "agent:/t", "person:ada", "person:A/k", "team:x"]
+        {
             assert_eq!(Principal::from_log(unknown), None, "{unknown}");
         }
     }
@@ -461,40 +404,46 @@ mod tests {
             everybody().map(|one| one.may(access).is_ok())
         };
         let agent = || AgentId::parse("codex").unwrap();
-        // operator, client, agent, anybody, token, schedule, http, device
-        assert_eq!(row(Operation::ListPushKeys), [true, true, true, true, true, true, true, true]);
-        assert_eq!(row(Operation::Status), [true, false, false, false, true, false, true, true]);
+        // operator, client, agent, anybody, token, schedule, http, device, person
+        assert_eq!(
+            row(Operation::ListPushKeys),
+            [true, true, true, true, true, true, true, true, true]
+        );
+        assert_eq!(
+            row(Operation::Status),
+            [true, false, false, false, true, false, true, true, false]
+        );
         assert_eq!(
             row(Operation::GetAgent { id: agent() }),
-            [true, true, true, false, true, false, true, true]
+            [true, true, true, false, true, false, true, true, true]
         );
         let cancel = Operation::CancelTask { id: TaskId::new("t") };
-        assert_eq!(row(cancel), [true, true, true, false, true, false, true, true]);
+        assert_eq!(row(cancel), [true, true, true, false, true, false, true, true, true]);
         let pause = Operation::PauseSchedule { name: "nightly".to_owned() };
-        assert_eq!(row(pause), [true, false, false, false, true, false, true, true]);
+        assert_eq!(row(pause), [true, false, false, false, true, false, true, true, false]);
         let list = Operation::Topic(TopicRequest::List);
-        assert_eq!(row(list), [true, true, true, false, true, false, true, true]);
+        assert_eq!(row(list), [true, true, true, false, true, false, true, true, true]);
         let send = |task: Option<&str>| {
             let message =
                 Message { task_id: task.map(TaskId::new), ..Message::text(Role::User, "hi") };
             Operation::SendMessage(Box::new(SendMessage::new(message, None).unwrap()))
         };
-        assert_eq!(row(send(None)), [true, true, true, false, true, true, true, true]);
-        assert_eq!(row(send(Some("t"))), [true, true, true, false, true, false, true, true]);
+        assert_eq!(row(send(None)), [true, true, true, false, true, true, true, true, true]);
+        assert_eq!(row(send(Some("t"))), [true, true, true, false, true, false, true, true, true]);
         let deregister = Operation::DeregisterAgent { id: agent() };
-        assert_eq!(row(deregister), [true, false, false, false, true, false, true, false]);
+        assert_eq!(row(deregister), [true, false, false, false, true, false, true, false, false]);
         let reload = Operation::ReloadAgent { id: agent(), accept: None };
-        assert_eq!(row(reload), [true, false, false, false, true, false, true, false]);
+        assert_eq!(row(reload), [true, false, false, false, true, false, true, false, false]);
         let delete = Operation::DeleteContext { id: ContextId::new("c") };
-        assert_eq!(row(delete), [true, false, false, false, true, false, true, true]);
+        assert_eq!(row(delete), [true, false, false, false, true, false, true, true, false]);
         let revoke = Operation::RevokePlugin { id: agent() };
-        assert_eq!(row(revoke), [true, false, false, false, false, false, false, false]);
+        assert_eq!(row(revoke), [true, false, false, false, false, false, false, false, false]);
         let pair = Operation::Device(DeviceRequest::Pair);
-        assert_eq!(row(pair), [true, false, false, false, false, false, false, false]);
+        assert_eq!(row(pair), [true, false, false, false, false, false, false, false, false]);
         let remove = Operation::Device(DeviceRequest::Remove { id: "ab12cd34".to_owned() });
-        assert_eq!(row(remove), [true, false, false, false, true, false, true, true]);
+        assert_eq!(row(remove), [true, false, false, false, true, false, true, true, false]);
         let back_up = Operation::BackUp { file: "/backup.db".into() };
-        assert_eq!(row(back_up), [true, false, false, false, false, false, false, false]);
+        assert_eq!(row(back_up), [true, false, false, false, false, false, false, false, false]);
     }
 
     /// A session of a vendor's program may contain data that no client of the hub ever saw.
@@ -525,7 +474,7 @@ mod tests {
 
     #[test]
     fn refusal_names_caller_and_required_access() {
-        let [_, client, agent, anybody, token, schedule, http, device] = everybody();
+        let [_, client, agent, anybody, token, schedule, http, device, _] = everybody();
         let said = [
             token.may(Access::Owner).unwrap_err().to_string(),
             http.may(Access::Owner).unwrap_err().to_string(),

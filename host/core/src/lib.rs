@@ -11,6 +11,7 @@ pub mod failure_reason;
 pub mod grant;
 pub mod health;
 pub mod http_name;
+pub mod identity;
 pub mod permission;
 pub mod plugin;
 pub mod push;

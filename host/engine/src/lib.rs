@@ -11,6 +11,7 @@ mod error;
 mod error_mapping;
 pub mod observability;
 mod operations;
+pub mod people;
 pub mod push;
 pub mod routing;
 pub mod tasks;

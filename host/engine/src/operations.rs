@@ -13,6 +13,7 @@ mod handoff;
 mod live_config;
 mod owner;
 mod parts;
+mod person_rights;
 mod read_task;
 mod reload;
 mod reply;
@@ -39,12 +40,13 @@ use crate::{
     devices::Devices,
     error::HubError,
     observability::metrics::{Metrics, Snapshot},
+    people::People,
     push::AdmittedConfig,
     tasks::{PermissionOperations, Questions, ResponseMode, Subscription},
 };
 use a2a_hub_agents::{Agent, card_of, card_of_group, card_of_hub, lately};
 use a2a_hub_core::{
-    access_control::{self, Caller, Principal},
+    access_control::{Caller, Principal},
     context_memory::inherit::{Inherit, nothing_to_inherit},
     task::idempotency,
 };
@@ -91,6 +93,11 @@ impl Hub {
     /// Devices of the operator, which prove their requests.
     pub fn devices(&self) -> Arc<Devices> {
         Arc::clone(&self.devices)
+    }
+
+    /// People whom the operator let in, whose keys identify callers.
+    pub fn people(&self) -> Arc<People> {
+        Arc::clone(&self.people)
     }
 
     /// Refuses new tasks from now on. Existing tasks can still be read, answered and cancelled.
@@ -145,11 +152,11 @@ impl Hub {
     fn admit(&self, caller: &Principal, operation: &Operation) -> Result<Measured<'_>, A2aError> {
         let (metrics, begun) = (self.events.metrics(), Instant::now());
         let measured = Measured { metrics, operation: operation.name(), begun };
-        match caller.may(access_control::needed(operation)) {
+        match self.may(caller, operation) {
             Ok(()) => Ok(measured),
             Err(denied) => {
                 tracing::warn!(%denied, "an operation was refused");
-                measured.finish(Err(A2aError::new(ErrorKind::Authentication, denied.to_string())))
+                measured.finish(Err(A2aError::new(ErrorKind::Authentication, denied)))
             }
         }
     }
@@ -229,12 +236,17 @@ impl Hub {
                 Answer::Board(Box::pin(boards::perform(self, caller, request)).await?)
             }
             Operation::Question(request) => {
-                Answer::Question(Box::pin(Questions(&self.tasks).perform(caller, request)).await?)
+                let rights = self.rights_of(&caller.principal)?;
+                let questions = Questions(&self.tasks, rights);
+                Answer::Question(Box::pin(questions.perform(caller, request)).await?)
             }
             Operation::Permission(request) => Answer::Permission(
                 Box::pin(PermissionOperations(&self.tasks).perform(caller, request)).await?,
             ),
             Operation::Device(request) => Answer::Device(self.devices.perform(request).await?),
+            Operation::People(request) => {
+                Answer::People(Box::pin(self.people.perform(caller, request)).await?)
+            }
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 Answer::Pong(Pong { version, starting: None })
@@ -360,6 +372,7 @@ impl Hub {
                 | Principal::Device { .. }
                 | Principal::Automation { .. }
                 | Principal::Client(_)
+                | Principal::Person { .. }
                 | Principal::Anonymous => {
                     if Inherit::from_metadata(send.message.metadata.as_ref())?.is_some() {
                         return Err(nothing_to_inherit().into());

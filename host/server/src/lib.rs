@@ -7,6 +7,7 @@ mod agent_form;
 mod five_step;
 mod hooks;
 mod http;
+mod join;
 mod mcp;
 mod monitoring;
 mod page;

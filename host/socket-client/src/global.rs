@@ -29,6 +29,9 @@ pub struct Global {
     /// Data directory of the hub [default: ~/.a2a-hub]
     #[arg(long, global = true, value_name = "PATH")]
     pub data_dir: Option<String>,
+    /// Hub elsewhere that you joined, by its name or URL [default: the hub of this machine]
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "socket")]
+    pub hub: Option<String>,
     /// Tenant to act for; only its tasks and conversations are visible [default: the default
     /// tenant]
     #[arg(long, global = true, value_name = "NAME")]
@@ -80,6 +83,7 @@ impl Global {
             ("--socket", &self.socket),
             ("--config", &config),
             ("--data-dir", &self.data_dir),
+            ("--hub", &self.hub),
             ("--tenant", &self.tenant),
         ] {
             if let Some(value) = value {
@@ -194,6 +198,7 @@ mod tests {
             socket: None,
             config: Some(dir.join(config)),
             data_dir: Some(dir.display().to_string()),
+            hub: None,
             tenant: None,
             format: Format::Pretty,
             raw: false,

@@ -3,7 +3,7 @@
 use super::{
     failure::{CONNECTION_LOST, CommandError, HUB_HANGS, HUB_NOT_RUNNING, HUB_STARTING},
     global::Global,
-    running_hub,
+    remote_hub, running_hub,
     runtime::block_on,
 };
 use a2a_hub_core::text::duration::Span;
@@ -99,6 +99,8 @@ pub struct Client {
     line: Vec<u8>,
     /// Tenant of all requests; `None` means the default tenant.
     tenant: Option<String>,
+    /// URL of a hub elsewhere; `None` for the hub of this machine.
+    url: Option<String>,
 }
 
 /// Process id and socket of the hub that owns this data directory.
@@ -173,6 +175,12 @@ impl Client {
 
     /// Connects without waiting for an answer.
     async fn reach(global: &Global, timeout: Duration) -> anyhow::Result<Self> {
+        if let Some(named) = &global.hub {
+            let hub = remote_hub::find(&global.data_dir()?, named)?;
+            let url = Some(hub.url.clone());
+            let client = Self::of_stream(remote_hub::connect(hub)?, None);
+            return Ok(Self { tenant: global.tenant.clone(), url, ..client });
+        }
         let path = global.socket_path()?;
         let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         let mut client = Self::to(&path).await.map_err(|why| {
@@ -196,13 +204,29 @@ impl Client {
     }
 
     async fn greet_within(&mut self, max_wait: Duration) -> anyhow::Result<Option<String>> {
-        let pid = self.pid;
+        let late = self.late(max_wait);
         let answered = timeout(max_wait, async {
             self.ask("hub/ping", json!({})).await?;
             self.next().await
         });
-        let (_, pong) = answered.await.map_err(|_| hangs(pid, max_wait))??;
-        Ok(pong.ok().and_then(|pong| start_text(&pong)))
+        let (_, pong) = answered.await.map_err(|_| late)??;
+        match pong {
+            Ok(pong) => Ok(start_text(&pong)),
+            // A hub elsewhere that refuses this refuses all.
+            Err(why) if self.url.is_some() => Err(why),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Error for an answer that does not come within this time.
+    fn late(&self, max_wait: Duration) -> CommandError {
+        match &self.url {
+            None => hangs(self.pid, max_wait),
+            Some(url) => {
+                let why = format!("the hub at {url} has not answered for {}", Span(max_wait));
+                CommandError::new(HUB_HANGS, why)
+            }
+        }
     }
 
     /// Connects to the socket at `path`, which must belong to this user.
@@ -213,15 +237,13 @@ impl Client {
             let why = "the socket belongs to another user";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
+        Ok(Self::of_stream(stream, peer.pid()))
+    }
+
+    fn of_stream(stream: UnixStream, pid: Option<i32>) -> Self {
         let (read, write) = stream.into_split();
-        Ok(Self {
-            read: BufReader::new(read),
-            write,
-            pid: peer.pid(),
-            requests: 0,
-            line: Vec::new(),
-            tenant: None,
-        })
+        let (requests, line, tenant, url) = Default::default();
+        Self { read: BufReader::new(read), write, pid, requests, line, tenant, url }
     }
 
     /// Returns the raw connection, for another protocol.
@@ -235,9 +257,9 @@ impl Client {
         if !LOOKUP_METHODS.contains(&method) {
             return self.answered(method, params).await;
         }
-        let pid = self.pid;
+        let late = self.late(ANSWER_TIMEOUT);
         let answered = timeout(ANSWER_TIMEOUT, self.answered(method, params)).await;
-        answered.map_err(|_| hangs(pid, ANSWER_TIMEOUT))?
+        answered.map_err(|_| late)?
     }
 
     async fn answered(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {

@@ -9,6 +9,7 @@ pub mod global;
 pub mod hub_client;
 pub mod ids;
 pub mod owner;
+pub mod remote_hub;
 pub mod running_hub;
 pub mod runtime;
 pub mod sent;

@@ -9,6 +9,7 @@ mod automation;
 mod context_memory;
 mod events;
 mod journals;
+mod people;
 mod permission_rules;
 mod questions;
 mod requests;
@@ -62,6 +63,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     requests::requests_are_found_by_time(&make()).await;
     questions::questions_are_listed_once_closed(&make()).await;
     permission_rules::answered_requests_are_counted(&make()).await;
+    people::people_are_replaced_by_name(&make()).await;
     automation::schedule_states_are_replaced_by_name(&make()).await;
     automation::trigger_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;

@@ -12,6 +12,7 @@ mod health;
 mod known_children;
 mod log;
 pub mod memory;
+mod people;
 mod permission_rules;
 mod pushes;
 mod questions;
@@ -22,6 +23,7 @@ pub use crate::health::{Readiness, until_usable};
 pub use error::{BackupError, StorageError};
 pub use known_children::{KnownChild, KnownChildren};
 pub use log::{fold, fold_page};
+pub use people::PeopleStore;
 pub use permission_rules::{PermissionRules, RuleUse, TenantRule};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 pub use questions::{ClosedQuestion, ClosedQuestionFilter};
@@ -347,9 +349,15 @@ pub trait Copies: Send + Sync {
 }
 
 /// Complete store of a hub. Every implementation passes the tests in `contract`.
-pub trait Storage: TaskStore + Outbox + Memories + Automations + TopicStore + Copies {}
+pub trait Storage:
+    TaskStore + Outbox + Memories + Automations + TopicStore + PeopleStore + Copies
+{
+}
 
-impl<S: TaskStore + Outbox + Memories + Automations + TopicStore + Copies> Storage for S {}
+impl<S: TaskStore + Outbox + Memories + Automations + TopicStore + PeopleStore + Copies> Storage
+    for S
+{
+}
 
 /// States of what the hub starts by itself.
 pub trait Automations: ScheduleStates + TriggerStates {}

@@ -3,6 +3,7 @@
 mod automation;
 mod context_memory;
 mod journals;
+mod people;
 mod permission_rules;
 mod questions;
 mod topic_store;
@@ -21,6 +22,7 @@ use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
+    identity::{Person, PersonName},
     plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::{
@@ -60,6 +62,7 @@ struct Stored {
     pushes: Vec<(PushConfig, Progress)>,
     schedules: BTreeMap<String, schedule::State>,
     permission_rules: BTreeMap<String, TenantRule>,
+    people: BTreeMap<PersonName, Person>,
     triggers: BTreeMap<String, TriggerState>,
     topics: BTreeMap<TenantId, TopicsOfTenant>,
     /// True if all writes are refused.

@@ -17,14 +17,15 @@ mod topics;
 use super::{
     AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
     ContextMemory, Copied, Copies, CursorUse, Head, HeadFilter, HeadPage, NewTopicMessage, Outbox,
-    PermissionRules, Progress, PushFilter, RuleUse, RunJournal, ScheduleStates, Search,
-    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TaskView,
+    PeopleStore, PermissionRules, Progress, PushFilter, RuleUse, RunJournal, ScheduleStates,
+    Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TaskView,
     TenantRule, TopicQuery, TopicStore, TriggerStates,
 };
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
+    identity::{Person, PersonName},
     plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::topics::{
@@ -38,7 +39,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
 };
 use a2a_hub_triggers::plan::TriggerState;
-use automation::{PERMISSION_RULES, SCHEDULES, TRIGGERS};
+use automation::{PEOPLE, PERMISSION_RULES, SCHEDULES, TRIGGERS};
 pub use backup::{Examined, back_up, check, examine, restore, retained_logs};
 use db::{
     checkpointer::Checkpointer, per_runtime::Lanes, readers::Readers, write_queue::Length,
@@ -335,6 +336,24 @@ impl PermissionRules for SqliteStorage {
     async fn permission_rule_uses(&self, tenant: &TenantId) -> Result<Vec<RuleUse>, StorageError> {
         let tenant = tenant.clone();
         self.readers.read(move |db| questions::rule_uses(db, &tenant)).await
+    }
+}
+
+#[async_trait::async_trait]
+impl PeopleStore for SqliteStorage {
+    async fn people(&self) -> Result<Vec<Person>, StorageError> {
+        let people = self.readers.read(|db| PEOPLE.list(db)).await?;
+        Ok(people.into_iter().map(|(_, person)| person).collect())
+    }
+
+    async fn set_person(&self, person: &Person) -> Result<(), StorageError> {
+        let person = person.clone();
+        self.writer.write(move |db| PEOPLE.set(db, person.name.as_str(), &person)).await
+    }
+
+    async fn forget_person(&self, name: &PersonName) -> Result<(), StorageError> {
+        let name = name.clone();
+        self.writer.write(move |db| PEOPLE.forget(db, name.as_str())).await
     }
 }
 

@@ -14,13 +14,14 @@ pub(super) const USUAL: [&str; 12] = [
 ];
 
 /// Jobs, with their commands.
-pub(super) const JOBS: [(&str, &[&str]); 8] = [
+pub(super) const JOBS: [(&str, &[&str]); 9] = [
     ("Ask", &["send", "run", "best", "decide"]),
     ("Answer", &["inbox", "allow", "deny", "later", "permissions"]),
     ("Watch", &["web", "tasks", "task", "conversations", "status", "logs"]),
     ("Changes", &["diff", "apply", "discard", "worktrees"]),
     ("Agents", &["agents", "agent", "flow", "plugin"]),
     ("Automate", &["schedule", "trigger", "topic"]),
+    ("People", &["person", "key", "join"]),
     (
         "Hub",
         &[

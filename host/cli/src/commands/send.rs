@@ -42,6 +42,7 @@ use anyhow::{Context as _, bail};
 use memory_options::Inheriting;
 use message_options::MessageOptions;
 pub(crate) use options::Send;
+use request::named_directory;
 use request::{MAX_MESSAGE, params};
 pub(crate) use request::{directory, message};
 use serde_json::{Map, Value, json};
@@ -88,7 +89,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         if send.detach {
             return begin(global, &mut client, &send).await;
         }
-        if send.worktree.as_deref() == Some("HEAD") {
+        if send.worktree.as_deref() == Some("HEAD") && !send.is_elsewhere {
             note_uncommitted(global, &directory(&send)?).await;
         }
         let (agent, begun) = (described(global, &mut client, &send.agent).await, Instant::now());
@@ -302,8 +303,11 @@ async fn described(global: &Global, client: &mut Client, agent: &str) -> Value {
 /// Returns the latest conversation with the agent whose latest task works in this message's
 /// directory.
 async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<String> {
-    let directory = directory(send)?;
-    let params = json!({ "agentId": send.agent, "workingDirectory": directory, "limit": 1, "historyLength": 0 });
+    let directory = named_directory(send)?;
+    let mut params = json!({ "agentId": send.agent, "limit": 1, "historyLength": 0 });
+    if let Some(directory) = &directory {
+        member::set(&mut params, "workingDirectory", directory.as_str());
+    }
     let tasks = client.call("hub/tasks/list", params).await?;
     if let [task, ..] = list(&tasks) {
         return Ok(text(&task["contextId"]).to_owned());
@@ -312,7 +316,7 @@ async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<Stri
         "continue with `{}`: there is no conversation with it in {}; leave out `--continue`, or \
          give `--context ID` (`a2a-hub conversations` lists them)",
         send.agent,
-        directory
+        directory.as_deref().unwrap_or("the hub")
     )
 }
 
@@ -394,6 +398,7 @@ impl Send {
             input: Vec::new(),
             data: None,
             decides: None,
+            is_elsewhere: false,
             files: Vec::new(),
             cwd: None,
             additional: Vec::new(),

@@ -3,6 +3,7 @@
 
 pub(super) mod devices_file;
 pub(super) mod grants_file;
+pub(super) mod joined_hubs;
 pub mod ownership;
 pub mod private_file;
 pub(super) mod secret_name;

@@ -212,9 +212,11 @@ const IDLE_TIMES: u32 = 10;
 pub fn idle_limit(holder: &Holder, timeout: Duration) -> Option<Duration> {
     match holder {
         Holder::Operator => None,
-        Holder::OperatorToken | Holder::Agent(_) | Holder::Client(_) | Holder::Unknown => {
-            Some(timeout.saturating_mul(IDLE_TIMES))
-        }
+        Holder::OperatorToken
+        | Holder::Agent(_)
+        | Holder::Client(_)
+        | Holder::Person(_)
+        | Holder::Unknown => Some(timeout.saturating_mul(IDLE_TIMES)),
     }
 }
 

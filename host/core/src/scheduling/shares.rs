@@ -6,7 +6,7 @@
 //! | the operator | all | all |
 //! | all but the operator, together | all but the reserve | all but the reserve |
 //! | clients that show the operator's token | all but the reserve | all but the reserve |
-//! | one tenant's clients | half of what is not reserved | all but the reserve |
+//! | one tenant's clients, one person | half of what is not reserved | all but the reserve |
 //! | all unknown callers, together | half of what is not reserved | half of that |
 //! | one agent's programs | a quarter of what is not reserved | a quarter of that |
 //!
@@ -36,6 +36,8 @@ pub enum Holder {
     Agent(AgentId),
     /// The clients that show the token of one tenant.
     Client(String),
+    /// One person, with each key.
+    Person(String),
     /// All unknown callers, such as other users of the machine.
     Unknown,
 }
@@ -49,6 +51,7 @@ impl From<Option<&Principal>> for Holder {
             Some(Principal::OperatorToken) => Self::OperatorToken,
             Some(Principal::AgentTask { agent, .. }) => Self::Agent(agent.clone()),
             Some(Principal::Client(name)) => Self::Client(name.clone()),
+            Some(Principal::Person { name, .. }) => Self::Person(name.to_string()),
             // A schedule is a part of the hub, and has no connection.
             Some(Principal::Automation { .. } | Principal::Anonymous) | None => Self::Unknown,
         }
@@ -63,6 +66,7 @@ impl Holder {
         match identity.split_once(':') {
             Some(("agent", agent)) => AgentId::parse(agent).map_or(Self::Operator, Self::Agent),
             Some(("client", name)) => Self::Client(name.to_owned()),
+            Some(("person", name)) => Self::Person(name.to_owned()),
             None if identity == "anonymous" => Self::Unknown,
             None | Some(_) => Self::Operator,
         }
@@ -76,6 +80,7 @@ impl fmt::Display for Holder {
             Self::OperatorToken => f.write_str("the clients that show the operator's token"),
             Self::Agent(agent) => write!(f, "the programs of the agent `{agent}`"),
             Self::Client(name) => write!(f, "the clients of the tenant `{name}`"),
+            Self::Person(name) => write!(f, "the programs of {name}"),
             Self::Unknown => f.write_str("other users, and programs that the hub does not know,"),
         }
     }
@@ -172,7 +177,7 @@ impl Shares {
         match holder {
             Holder::Operator => self.total,
             Holder::OperatorToken => self.shared(),
-            Holder::Client(_) => self.client,
+            Holder::Client(_) | Holder::Person(_) => self.client,
             Holder::Unknown => (self.shared() / 2).max(1),
             Holder::Agent(_) => self.agent,
         }
@@ -299,6 +304,7 @@ mod tests {
             Principal::Operator,
             Principal::of_tree(AgentId::parse("codex").unwrap(), "1.2"),
             Principal::Client("agent:codex".to_owned()),
+            Principal::from_log("person:ada/0a1b").unwrap(),
             Principal::Anonymous,
         ] {
             let holder = Holder::from(Some(&principal));

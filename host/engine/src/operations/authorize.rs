@@ -23,6 +23,9 @@ impl Hub {
         caller: &Principal,
         operation: &Operation,
     ) -> Result<(), HubError> {
+        if let Principal::Person { .. } = caller {
+            return self.require_persons_rights(caller, operation).await;
+        }
         let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
         if let Some(id) = operation.task() {
             let only_looks = matches!(
@@ -78,6 +81,7 @@ impl Hub {
             | Principal::Device { .. }
             | Principal::Automation { .. }
             | Principal::Client(_)
+            | Principal::Person { .. }
             | Principal::Anonymous => true,
         }
     }

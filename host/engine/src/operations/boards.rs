@@ -29,6 +29,7 @@ pub(super) async fn perform(
         | Principal::Device { .. }
         | Principal::Automation { .. }
         | Principal::Client(_)
+        | Principal::Person { .. }
         | Principal::Anonymous => None,
     };
     match (request, caller_task) {

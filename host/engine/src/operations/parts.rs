@@ -4,7 +4,7 @@
 use super::LiveConfig;
 use crate::conversations::{contexts::Contexts, repeats::Repeats};
 use crate::observability::hub_events::Events;
-use crate::{devices::Devices, push::Pushes, routing::Routes, tasks::Tasks};
+use crate::{devices::Devices, people::People, push::Pushes, routing::Routes, tasks::Tasks};
 use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_automation::{Schedules, Topics, Triggers};
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -25,6 +25,7 @@ pub struct HubParts {
     pub(super) pushes: Pushes,
     pub(super) events: Events,
     pub(super) devices: Arc<Devices>,
+    pub(super) people: Arc<People>,
     pub(super) default_agent: Arc<Mutex<Option<AgentId>>>,
     pub(super) live: Option<Arc<LiveConfig>>,
     pub(super) warnings: Arc<[String]>,

@@ -5,6 +5,7 @@ use crate::conversations::{contexts::Contexts, repeats::Repeats};
 use crate::observability::hub_events::Events;
 use crate::{
     devices::Devices,
+    people::People,
     push::Pushes,
     routing::Routes,
     tasks::{Recovered, Tasks},
@@ -43,6 +44,7 @@ impl StartingHub {
             pushes,
             events,
             devices: Arc::default(),
+            people: Arc::default(),
             default_agent: Arc::default(),
             live: None,
             warnings: Arc::default(),
@@ -77,6 +79,12 @@ impl StartingHub {
     #[must_use]
     pub fn with_devices(self, devices: Devices) -> Self {
         Self(HubParts { devices: Arc::new(devices), ..self.0 })
+    }
+
+    /// Sets the people whom the operator let in.
+    #[must_use]
+    pub fn with_people(self, people: People) -> Self {
+        Self(HubParts { people: Arc::new(people), ..self.0 })
     }
 
     /// Sets warnings for the hub's status.

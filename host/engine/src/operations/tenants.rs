@@ -35,6 +35,7 @@ impl Hub {
             | Principal::Device { .. }
             | Principal::Automation { .. }
             | Principal::Client(_)
+            | Principal::Person { .. }
             | Principal::Anonymous => TenantId::default(),
         };
         let tenant = self.require_tenant(&caller, &of_task)?;
@@ -56,7 +57,19 @@ impl Hub {
         caller: &Caller,
         of_task: &TenantId,
     ) -> Result<TenantId, A2aError> {
-        let tenant = caller.tenant_among(|named| self.is_tenant(named), of_task);
+        let of_person = match &caller.principal {
+            Principal::Person { name, key } => self.people.rights(name, key).map(|it| it.tenant),
+            Principal::Operator
+            | Principal::OperatorHttp
+            | Principal::OperatorToken
+            | Principal::Device { .. }
+            | Principal::AgentTask { .. }
+            | Principal::Automation { .. }
+            | Principal::Client(_)
+            | Principal::Anonymous => None,
+        };
+        let assigned = of_person.as_ref().unwrap_or(of_task);
+        let tenant = caller.tenant_among(|named| self.is_tenant(named), assigned);
         tenant.map_err(|why| A2aError::invalid("tenant", format!("{why}{}", self.way_out(caller))))
     }
 

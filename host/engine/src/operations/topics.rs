@@ -32,6 +32,7 @@ pub(super) async fn perform(
         | Principal::Device { .. }
         | Principal::Automation { .. }
         | Principal::Client(_)
+        | Principal::Person { .. }
         | Principal::Anonymous => {
             TopicSource { publisher: caller.principal.identity(), ..TopicSource::default() }
         }

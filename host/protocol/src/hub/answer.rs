@@ -49,6 +49,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Question(answer) => json!(answer),
         Answer::Permission(report) => json!(report),
         Answer::Device(report) => json!(report),
+        Answer::People(report) => json!(report),
         Answer::Topic(answer) => json!(answer),
         Answer::Board(answer) => answer,
         Answer::Plugins(plugins) => json!(plugins),

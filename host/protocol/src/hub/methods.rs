@@ -6,8 +6,8 @@ use crate::topics::{
 };
 use crate::{
     hub::{
-        devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, params, permissions,
-        questions, schemas, topic_params, trigger_params, worktree_params,
+        devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, params, people,
+        permissions, questions, schemas, topic_params, trigger_params, worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
@@ -179,6 +179,14 @@ pub static METHODS: &[HubMethod] = &[
     devices::PAIR,
     devices::PAIRING,
     devices::CONFIRM,
+    people::LIST,
+    people::ADD,
+    people::ROLE,
+    people::REMOVE,
+    people::INVITE,
+    people::ME,
+    people::NEW_KEY,
+    people::REVOKE_KEY,
     HubMethod {
         name: "hub/triggers/list",
         summary: "List the triggers with their latest run, and those that their limit stopped",

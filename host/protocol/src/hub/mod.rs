@@ -11,6 +11,8 @@ mod method;
 pub mod methods;
 pub mod openrpc;
 mod params;
+mod people;
+mod people_params;
 mod permission_params;
 mod permissions;
 mod question_params;
@@ -23,3 +25,4 @@ mod worktree_params;
 
 pub use device_params::present as presented_key;
 pub use params::agent_query;
+pub use people_params::join;

@@ -11,6 +11,7 @@ mod handoff;
 mod health;
 mod name;
 mod page;
+mod people;
 mod permissions;
 mod placing;
 mod plugins;
@@ -42,6 +43,10 @@ pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use handoff::HandOver;
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use page::{Page, TaskCursor};
+pub use people::{
+    CallerInfo, InvitationReport, KeyInfo, KeyTerms, NewKeyReport, PeopleList, PeopleReport,
+    PeopleRequest, PersonInfo,
+};
 pub use permissions::{
     ListedRule, NewRule, RemovedRules, RuleList, RuleReport, RuleRequest, RuleTest, SuggestedRule,
     SuggestedRules, TestedAction, TestedRequest,
@@ -182,6 +187,8 @@ pub enum Operation {
     Permission(RuleRequest),
     /// Lists, pairs or removes devices, which are paired browsers.
     Device(DeviceRequest),
+    /// Lists, adds or removes people and their API keys.
+    People(PeopleRequest),
     /// Answers without further checks.
     Ping,
     /// Returns the status of the hub.
@@ -416,6 +423,8 @@ pub enum Answer {
     Permission(RuleReport),
     /// Devices, or the state of a pairing.
     Device(DeviceReport),
+    /// People, keys or invitations.
+    People(PeopleReport),
     /// Answer to a ping.
     Pong(Pong),
     /// Status of the hub.

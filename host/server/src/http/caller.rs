@@ -23,6 +23,11 @@ impl HttpPeer {
         Self(Arc::new(PeerInner { local, remote, peers, principal: OnceCell::new() }))
     }
 
+    /// Address of the peer.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.remote
+    }
+
     /// Principal of the peer, if it is a program of the hub's own user.
     pub(crate) async fn same_user(&self) -> Option<&Principal> {
         let PeerInner { local, remote, peers, principal } = &*self.0;

@@ -15,7 +15,10 @@ use super::{
 };
 use a2a_hub_config::token::{TOKEN_FILE, Tokens};
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_engine::devices::NoDevice;
+use a2a_hub_engine::{
+    devices::NoDevice,
+    people::{KEY_PREFIX, NoPerson},
+};
 use axum::http::{HeaderMap, HeaderName, header};
 
 /// Headers of proxies (RFC 7239, RFC 9110 section 7.6.3, and customary ones), besides those that
@@ -31,8 +34,10 @@ const FORWARDED: &str = "x-forwarded-";
 pub(super) enum Credential<'h> {
     /// No header.
     Absent,
-    /// Bearer token (RFC 6750, section 2.1).
+    /// Bearer token (RFC 6750, section 2.1) of the hub or a tenant.
     Bearer(&'h str),
+    /// Bearer token that is a person's API key.
+    Key(&'h str),
     /// Access token of a device, which comes with a proof (RFC 9449, section 7.1).
     Dpop(&'h str),
     /// Repeated header, or another scheme.
@@ -49,7 +54,8 @@ impl<'h> Credential<'h> {
         };
         let (scheme, token) = shown.split_once(' ').unwrap_or((shown, ""));
         if scheme.eq_ignore_ascii_case("bearer") {
-            Self::Bearer(token.trim())
+            let token = token.trim();
+            if token.starts_with(KEY_PREFIX) { Self::Key(token) } else { Self::Bearer(token) }
         } else if scheme.eq_ignore_ascii_case("dpop") {
             Self::Dpop(token.trim())
         } else {
@@ -73,6 +79,9 @@ pub(super) enum Unidentified {
          `tenants/` in the hub's data directory"
     )]
     UnknownToken,
+    /// API key that is no person's.
+    #[error(transparent)]
+    Person(#[from] NoPerson),
     /// Access token or proof that is that of no device.
     #[error(transparent)]
     Device(#[from] NoDevice),
@@ -100,21 +109,34 @@ pub(super) enum Unidentified {
          `Authorization: Bearer` and what the file `{TOKEN_FILE}` in the hub's data directory holds, or use the unix socket"
     )]
     Public(String),
+    /// Request to a hub that people have keys to.
+    #[error(
+        "people have API keys to this hub, so over HTTP the process at the other end says nothing about the caller: send \
+         `Authorization: Bearer` and an API key, or what the file `{TOKEN_FILE}` in the hub's data directory holds, or use the \
+         unix socket"
+    )]
+    HasPeople,
 }
 
 impl Unidentified {
     /// True for a request from a process of the hub's own user without a credential.
     pub(super) fn is_same_user(&self) -> bool {
         match self {
-            Self::Page | Self::Forwarded | Self::Public(_) => true,
-            Self::OtherUser | Self::UnknownToken | Self::Device(_) | Self::Unreadable => false,
+            Self::Page | Self::Forwarded | Self::Public(_) | Self::HasPeople => true,
+            Self::OtherUser
+            | Self::UnknownToken
+            | Self::Person(_)
+            | Self::Device(_)
+            | Self::Unreadable => false,
         }
     }
 
     /// Value of `WWW-Authenticate` (RFC 6750, section 3; RFC 9449, section 7.1).
     pub(super) fn challenge(&self) -> &'static str {
         match self {
-            Self::UnknownToken => "Bearer realm=\"a2a-hub\", error=\"invalid_token\"",
+            Self::UnknownToken | Self::Person(_) => {
+                "Bearer realm=\"a2a-hub\", error=\"invalid_token\""
+            }
             Self::Unreadable => "Bearer realm=\"a2a-hub\", error=\"invalid_request\"",
             Self::Device(NoDevice::Unknown) => {
                 "DPoP realm=\"a2a-hub\", error=\"invalid_token\", algs=\"ES256\""
@@ -122,7 +144,7 @@ impl Unidentified {
             Self::Device(NoDevice::Proof(_)) => {
                 "DPoP realm=\"a2a-hub\", error=\"invalid_dpop_proof\", algs=\"ES256\""
             }
-            Self::OtherUser | Self::Page | Self::Forwarded | Self::Public(_) => {
+            Self::OtherUser | Self::Page | Self::Forwarded | Self::Public(_) | Self::HasPeople => {
                 "Bearer realm=\"a2a-hub\""
             }
         }
@@ -130,7 +152,9 @@ impl Unidentified {
 }
 
 /// Identifies the caller of a request. `kernel` is the principal of the connected process, if it is
-/// one of the hub's own user. `device` identifies a device by its access token.
+/// one of the hub's own user, and counts for nothing if people have keys to the hub
+/// (`has_people`). `person` identifies a person by an API key, and `device` a device by its access
+/// token.
 ///
 /// A program of the hub's own user that presents a tenant's token acts for that tenant only, as a
 /// proxy does for its users. Therefore an invalid credential must not give it more rights than a
@@ -140,6 +164,8 @@ pub(super) fn identify(
     headers: &HeaderMap,
     names: &HubNames,
     tokens: &Tokens,
+    has_people: bool,
+    person: impl FnOnce(&str) -> Result<Principal, NoPerson>,
     device: impl FnOnce(&str) -> Result<Principal, NoDevice>,
 ) -> Result<Principal, Unidentified> {
     let is_operator = match kernel {
@@ -149,11 +175,13 @@ pub(super) fn identify(
     };
     match Credential::from_headers(headers) {
         Credential::Bearer(token) => tokens.whose(token).ok_or(Unidentified::UnknownToken),
+        Credential::Key(key) => Ok(person(key)?),
         Credential::Dpop(token) => Ok(device(token)?),
         Credential::Unreadable => Err(Unidentified::Unreadable),
         Credential::Absent if !is_operator => Err(Unidentified::OtherUser),
         Credential::Absent => match withdrawn(headers, names) {
             Some(why) => Err(why),
+            None if has_people => Err(Unidentified::HasPeople),
             None => Ok(Principal::OperatorHttp),
         },
     }
@@ -187,7 +215,10 @@ mod tests {
             }
             match Credential::from_headers(&headers) {
                 Credential::Bearer(token) => token.to_owned(),
-                other @ (Credential::Absent | Credential::Dpop(_) | Credential::Unreadable) => {
+                other @ (Credential::Absent
+                | Credential::Key(_)
+                | Credential::Dpop(_)
+                | Credential::Unreadable) => {
                     format!("{other:?}")
                 }
             }
@@ -196,6 +227,7 @@ mod tests {
         assert_eq!(shown(&["bearer  abc"]), "abc");
         assert_eq!((shown(&["Bearer"]), shown(&["bearer "])), (String::new(), String::new()));
         assert_eq!(shown(&[]), "Absent");
+        assert_eq!(shown(&["Bearer a2ah_0"]), r#"Key("a2ah_0")"#);
         for unreadable in [&["Basic abc"][..], &["abc"], &["Bearer a", "Bearer a"], &["\u{fc}"]] {
             assert_eq!(shown(unreadable), "Unreadable", "{unreadable:?}");
         }

@@ -4,11 +4,9 @@
 use super::{
     caller::HttpPeer,
     http2_frames::FrameCounter,
-    identity::Unidentified,
-    origin_guard::{DeviceRemoval, OriginGuard, unauthenticated},
+    origin_guard::{CredentialEnd, OriginGuard, unauthenticated},
     reply,
 };
-use a2a_hub_engine::devices::NoDevice;
 use a2a_hub_protocol::error::A2aError;
 use a2a_hub_rpc::lineage::Lineages;
 use a2a_hub_rpc::peer::batch::PeerLookup;
@@ -25,7 +23,7 @@ use axum::{
     http::{HeaderValue, StatusCode, Version, header},
     response::{IntoResponse as _, Response},
 };
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, future::OptionFuture, stream};
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use hyper::{
     body::{Body as _, Incoming},
@@ -44,7 +42,10 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -52,7 +53,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -196,18 +197,16 @@ impl Serving {
                 name_host(&mut request);
                 let response = match guard.admit(&caller, &mut request).await {
                     Ok(()) => {
-                        let removal = request.extensions().get::<DeviceRemoval>().cloned();
-                        let removal = removal.map(|it| (it, request.uri().path().to_owned()));
+                        let end = request.extensions().get::<CredentialEnd>().cloned();
+                        let end = end.map(|it| (it, request.uri().path().to_owned()));
                         request.extensions_mut().insert(ConnectInfo(caller));
                         // A panic ends only this call, and not the other calls of the connection.
                         let answer = async {
                             let answer = caught(routes.call(request)).await;
                             answer.unwrap_or_else(|why| Ok(broken(&why)))
                         };
-                        match removal {
-                            Some((removal, path)) => {
-                                answer_until_removal(answer, removal, &path).await?
-                            }
+                        match end {
+                            Some((end, path)) => answer_until_end(answer, end, &path).await?,
                             None => answer.await?,
                         }
                     }
@@ -246,28 +245,40 @@ fn until_its_end(body: Body, busy: Busy) -> Body {
     }))
 }
 
-/// Answers a device until it is removed: from then on nothing is done for it, and its streams break
-/// off.
-async fn answer_until_removal(
+/// Answers a caller until the credential ends: from then on nothing is done for it, and its streams
+/// break off.
+async fn answer_until_end(
     answer: impl Future<Output = Result<Response, Infallible>>,
-    DeviceRemoval(removal): DeviceRemoval,
+    CredentialEnd { revoked, expires_in, why }: CredentialEnd,
     path: &str,
 ) -> Result<Response, Infallible> {
+    let expires_at = expires_in.and_then(|it| Instant::now().checked_add(it));
+    let ended = move |revoked: CancellationToken| async move {
+        let expired = OptionFuture::from(expires_at.map(sleep_until));
+        tokio::select! {
+            () = revoked.cancelled() => {}
+            Some(()) = expired => {}
+        }
+    };
     let answer = tokio::select! {
         biased;
-        () = removal.cancelled() => {
-            return Ok(unauthenticated(&Unidentified::Device(NoDevice::Unknown), path));
-        }
+        () = ended(revoked.clone()) => return Ok(unauthenticated(&why, path)),
         answer = answer => answer?,
     };
     Ok(answer.map(|body| {
         if body.size_hint().exact().is_some() {
             return body;
         }
-        let frames = BodyStream::new(body).take_until(removal.clone().cancelled_owned());
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let (mark, ended) = (has_ended.clone(), ended(revoked));
+        let until_end = async move {
+            ended.await;
+            mark.store(true, Ordering::Relaxed);
+        };
+        let frames = BodyStream::new(body).take_until(until_end);
         let broken_off = stream::poll_fn(move |_| {
-            let why = || Err(axum::Error::new(io::Error::other("the browser was removed")));
-            Poll::Ready(removal.is_cancelled().then(why))
+            let error = || Err(axum::Error::new(io::Error::other("the credential has ended")));
+            Poll::Ready(has_ended.load(Ordering::Relaxed).then(error))
         });
         Body::new(StreamBody::new(frames.chain(broken_off.take(1))))
     }))
@@ -526,7 +537,12 @@ mod tests {
             let (stop, mut server) = (CancellationToken::new(), tokio::task::JoinSet::new());
             let dir = tempfile::tempdir().unwrap();
             let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
-            let guard = OriginGuard::new(HubNames::new(address, &[], None), tokens, Arc::default());
+            let guard = OriginGuard::new(
+                HubNames::new(address, &[], None),
+                tokens,
+                Arc::default(),
+                Arc::default(),
+            );
             server.spawn(listener.serve(guard, routes, stop.clone()));
             Self { address, begun, stop, _server: server }
         }

@@ -7,7 +7,8 @@
 //!
 //! Next, the caller must be a program of the hub's own user, or have a token of the hub, because
 //! all users share loopback (see [`identity`](super::identity)). Only the public keys need no
-//! authentication, and a webhook for a trigger, whose signature is checked.
+//! authentication, a webhook for a trigger, whose signature is checked, and a person who joins, whose
+//! invitation is checked.
 
 use super::{
     caller::HttpPeer,
@@ -15,13 +16,16 @@ use super::{
     header_value::{SEC_FETCH_SITE, only},
     hub_names::HubNames,
     identity::{Credential, Unidentified, identify},
-    paths::{EndpointPath, HOOKS, PAIR, is_of_page},
+    paths::{EndpointPath, HOOKS, JOIN, PAIR, is_of_page},
     reply::{self, TODAYS, json_body, plain_error},
 };
 use crate::a2a::jwks;
 use a2a_hub_config::token::Tokens;
 use a2a_hub_core::{access_control::Principal, devices::proof::InvalidProof, http_name::HostPort};
-use a2a_hub_engine::devices::{DeviceHttpRequest, Devices, NoDevice};
+use a2a_hub_engine::{
+    devices::{DeviceHttpRequest, Devices, NoDevice},
+    people::{NoPerson, People},
+};
 use a2a_hub_protocol::{
     dialect::Dialect,
     error::{A2aError, ErrorKind},
@@ -35,7 +39,7 @@ use axum::{
     http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     response::{IntoResponse, Redirect, Response},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 use url::Url;
@@ -59,11 +63,20 @@ pub(crate) struct OriginGuard {
     names: HubNames,
     tokens: Arc<Tokens>,
     devices: Arc<Devices>,
+    people: Arc<People>,
 }
 
-/// Cancelled when the device that sent a request is removed. An extension of the request.
+/// End of the credential that came with a request: a device is removed, or a key is revoked or
+/// expires. Its answers end then. An extension of the request.
 #[derive(Clone)]
-pub(super) struct DeviceRemoval(pub(super) CancellationToken);
+pub(super) struct CredentialEnd {
+    /// Cancelled when the credential is taken away.
+    pub(super) revoked: CancellationToken,
+    /// Time until it expires; `None` if it does not.
+    pub(super) expires_in: Option<Duration>,
+    /// Error of further requests with it.
+    pub(super) why: Unidentified,
+}
 
 /// Thumbprint of the key that a browser presents for its pairing, with a proof that counts. An
 /// extension of the request.
@@ -72,35 +85,67 @@ pub(crate) struct PresentedThumbprint(pub(crate) String);
 
 impl OriginGuard {
     /// Creates the guard of a server with these names. Callers that the kernel does not identify
-    /// need one of `tokens`, or the key of one of the `devices`.
-    pub(crate) fn new(names: HubNames, tokens: Tokens, devices: Arc<Devices>) -> Self {
-        Self { names, tokens: Arc::new(tokens), devices }
+    /// need one of `tokens`, or the key of one of the `devices` or the `people`.
+    pub(crate) fn new(
+        names: HubNames,
+        tokens: Tokens,
+        devices: Arc<Devices>,
+        people: Arc<People>,
+    ) -> Self {
+        Self { names, tokens: Arc::new(tokens), devices, people }
     }
 
     /// Identifies the caller of a request, or returns the reason for which it is unknown. A device
-    /// comes with the signal of its removal.
+    /// and a person come with the end of their credential.
     async fn principal<B>(
         &self,
         caller: &HttpPeer,
         request: &Request<B>,
-    ) -> Result<(Principal, Option<DeviceRemoval>), Unidentified> {
+    ) -> Result<(Principal, Option<CredentialEnd>), Unidentified> {
         let kernel = caller.same_user().await;
-        let (mut removal, mut is_new_use) = (None, false);
+        let (mut proven_person, mut proven_device) = (None, None);
+        let person = |key: &str| {
+            let proven = self.people.identify(key, Some(caller.address().ip()))?;
+            let principal = proven.principal.clone();
+            proven_person = Some(proven);
+            Ok(principal)
+        };
         let device = |token: &str| {
             let proven = self.with_proof(request, |it| self.devices.identify(token, it))?;
-            (removal, is_new_use) = (Some(DeviceRemoval(proven.removed)), proven.is_new_use);
-            Ok(Principal::Device { id: proven.id })
+            let principal = Principal::Device { id: proven.id.clone() };
+            proven_device = Some(proven);
+            Ok(principal)
         };
-        let identified = identify(kernel, request.headers(), &self.names, &self.tokens, device);
-        if is_new_use {
-            self.devices.store_last_use().await;
-        }
+        let (headers, has_people) = (request.headers(), self.people.any());
+        let identified =
+            identify(kernel, headers, &self.names, &self.tokens, has_people, person, device);
+        let end = match (proven_person, proven_device) {
+            (Some(person), _) => {
+                if person.is_new_use {
+                    self.people.store_last_use(&person.principal).await;
+                }
+                let (revoked, expires_in) = (person.revoked, person.expires_in);
+                let why = match expires_in {
+                    Some(_) => NoPerson::Expired,
+                    None => NoPerson::Unknown,
+                };
+                Some(CredentialEnd { revoked, expires_in, why: why.into() })
+            }
+            (None, Some(device)) => {
+                if device.is_new_use {
+                    self.devices.store_last_use().await;
+                }
+                let why = Unidentified::Device(NoDevice::Unknown);
+                Some(CredentialEnd { revoked: device.removed, expires_in: None, why })
+            }
+            (None, None) => None,
+        };
         let path = request.uri().path();
         let is_open = matches!(*request.method(), Method::GET | Method::HEAD)
             && (OPEN_PATHS.contains(&path) || is_of_page(path));
         match identified {
             Err(why) if is_open && why.is_same_user() => Ok((Principal::Anonymous, None)),
-            identified => identified.map(|principal| (principal, removal)),
+            identified => identified.map(|principal| (principal, end)),
         }
     }
 
@@ -177,10 +222,11 @@ impl OriginGuard {
         }
         let identified = if path == jwks::PATH {
             Ok((Principal::Anonymous, None))
-        } else if path.starts_with(HOOKS) {
+        } else if path.starts_with(HOOKS) || path == JOIN {
             if !matches!(caller.same_user().await, None | Some(Principal::Operator)) {
-                let why = "a program that an agent started may send no webhook";
-                return Err(refusal(StatusCode::FORBIDDEN, why, path));
+                let what = if path == JOIN { "use no invitation" } else { "send no webhook" };
+                let why = format!("a program that an agent started may {what}");
+                return Err(refusal(StatusCode::FORBIDDEN, &why, path));
             }
             Ok((Principal::Anonymous, None))
         } else if path == PAIR && request.method() == Method::POST {
@@ -188,15 +234,15 @@ impl OriginGuard {
         } else {
             self.principal(caller, request).await
         };
-        let (principal, removal) = identified.map_err(|why| {
+        let (principal, end) = identified.map_err(|why| {
             let text = why.to_string();
             if is_grpc {
                 return grpc_refusal(StatusCode::UNAUTHORIZED, &text);
             }
             unauthenticated(&why, request.uri().path())
         })?;
-        if let Some(removal) = removal {
-            request.extensions_mut().insert(removal);
+        if let Some(end) = end {
+            request.extensions_mut().insert(end);
         }
         request.extensions_mut().insert(principal);
         Ok(())
@@ -255,7 +301,8 @@ fn grpc_refusal(http: StatusCode, why: &str) -> Response {
 /// True if the card must contain the token's security scheme, so that the caller may get the
 /// extended card: for callers who need a token, and those who send one anyway.
 pub(crate) async fn by_token(caller: &HttpPeer, headers: &HeaderMap) -> bool {
-    let has_token = matches!(Credential::from_headers(headers), Credential::Bearer(_));
+    let credential = Credential::from_headers(headers);
+    let has_token = matches!(credential, Credential::Bearer(_) | Credential::Key(_));
     has_token || caller.same_user().await.is_none()
 }
 

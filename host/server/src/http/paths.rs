@@ -12,6 +12,9 @@ use percent_encoding::percent_decode_str;
 /// Prefix of the paths that take webhooks for triggers.
 pub(crate) const HOOKS: &str = "/hooks/";
 
+/// Path at which a person exchanges an invitation for a key.
+pub(crate) const JOIN: &str = "/join";
+
 /// Path of the web page's first view, and prefix of its files and other views.
 pub(crate) const PAGE: &str = "/ui/";
 

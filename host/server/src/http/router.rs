@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     a2a::{ard, cards, grpc, jwks, registry, rest},
-    five_step, hooks,
+    five_step, hooks, join,
     mcp::McpHttp,
     monitoring::{metrics, probes},
     page,
@@ -94,7 +94,8 @@ impl HttpServer {
         let connections = dispatcher.connection_budget().http;
         let PublicEndpoints { names, public_url, .. } = dispatcher.public_endpoints();
         let names = HubNames::new(self.address, names, public_url.as_deref());
-        let guard = OriginGuard::new(names, tokens, dispatcher.hub().devices());
+        let guard =
+            OriginGuard::new(names, tokens, dispatcher.hub().devices(), dispatcher.hub().people());
         let routes = Router::new()
             .route("/", post(call).get(front_page))
             .route("/stream", post(call_streaming))
@@ -105,6 +106,7 @@ impl HttpServer {
             .merge(ard::routes())
             .merge(hooks::routes())
             .merge(page::routes())
+            .merge(join::routes())
             .merge(jwks::routes())
             .merge(rest::routes())
             .merge(five_step::routes())

@@ -67,6 +67,7 @@ impl McpSessions {
             | Principal::AgentTask { .. }
             | Principal::Automation { .. }
             | Principal::Client(_)
+            | Principal::Person { .. }
             | Principal::Anonymous => false,
         };
         let others = || self.0.values().filter(|session| !is_operator(&session.owner));

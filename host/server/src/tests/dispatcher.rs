@@ -128,6 +128,14 @@ async fn method_access_depends_on_caller() {
     hub/devices/pair                      -32005  -32006  -32006
     hub/devices/pairing                       ok  -32006  -32006
     hub/devices/confirm                   -32602  -32006  -32006
+    hub/people/list                           ok  -32006  -32006
+    hub/people/add                            ok  -32006  -32006
+    hub/people/role                           ok  -32006  -32006
+    hub/people/remove                         ok  -32006  -32006
+    hub/people/invite                     -32602  -32006  -32006
+    hub/people/me                             ok      ok  -32006
+    hub/keys/new                          -32602  -32006  -32006
+    hub/keys/revoke                       -32602  -32006  -32006
     hub/triggers/list                     -32005  -32006  -32006
     hub/triggers/run                      -32005  -32006  -32006
     hub/triggers/pause                    -32005  -32006  -32006

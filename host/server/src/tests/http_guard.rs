@@ -7,7 +7,11 @@ use crate::{
 };
 use a2a_hub_config::token::Tokens;
 use a2a_hub_core::{access_control::Principal, http_name::HttpName};
-use a2a_hub_protocol::id::{AgentId, TenantId};
+use a2a_hub_engine::{Reply, people::People};
+use a2a_hub_protocol::{
+    id::{AgentId, TenantId},
+    operation::{Answer, KeyTerms, Operation, PeopleReport, PeopleRequest},
+};
 use a2a_hub_rpc::peer::batch::PeerLookup;
 use axum::{
     body::Body,
@@ -21,6 +25,7 @@ use std::{
     net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -251,32 +256,98 @@ async fn attacks_give_no_identity() {
         (Other, &["https://hub.example"], "host: hub.example", "401"),
     ];
     let tokens = TestTokens::new();
+    for (process, names, headers, expected) in table {
+        let got = admitted(*process, names, &tokens.fill(headers), &tokens, &Arc::default()).await;
+        assert_eq!(got, *expected, "{process:?} {headers} {names:?}");
+    }
+}
+
+/// Status, or principal in the form of a log, of a request to a hub at port 8080 with these people.
+async fn admitted(
+    process: PeerProcess,
+    names: &[&str],
+    headers: &str,
+    tokens: &TestTokens,
+    people: &Arc<People>,
+) -> String {
     let listener = StdListener::bind("127.0.0.1:0").unwrap();
     let client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
     let (here, there) = (client.peer_addr().unwrap(), client.local_addr().unwrap());
-    for (process, names, headers, expected) in table {
-        let parsed: Vec<_> = names.iter().map(|name| HttpName::parse(name).unwrap()).collect();
-        let all = HubNames::new(SocketAddr::from(([127, 0, 0, 1], 8080)), &parsed, None);
-        let guard = OriginGuard::new(all, tokens.open(), Arc::default());
-        let peers = PeerLookup::new(Arc::new(Always(process.principal())));
-        let caller = HttpPeer::new(Some(here), there, peers);
-        let mut request = Request::get("/agents").body(Body::empty()).unwrap();
-        for header in headers.split('|').filter(|header| !header.is_empty()) {
-            let (name, value) = header.split_once(": ").unwrap();
-            if name == "h2" {
-                *request.version_mut() = Version::HTTP_2;
-                *request.uri_mut() = format!("http://{value}/agents").parse().unwrap();
-                continue;
-            }
-            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
-            request.headers_mut().append(name, tokens.fill(value).parse().unwrap());
+    let parsed: Vec<_> = names.iter().map(|name| HttpName::parse(name).unwrap()).collect();
+    let all = HubNames::new(SocketAddr::from(([127, 0, 0, 1], 8080)), &parsed, None);
+    let guard = OriginGuard::new(all, tokens.open(), Arc::default(), Arc::clone(people));
+    let peers = PeerLookup::new(Arc::new(Always(process.principal())));
+    let caller = HttpPeer::new(Some(here), there, peers);
+    let mut request = Request::get("/agents").body(Body::empty()).unwrap();
+    for header in headers.split('|').filter(|header| !header.is_empty()) {
+        let (name, value) = header.split_once(": ").unwrap();
+        if name == "h2" {
+            *request.version_mut() = Version::HTTP_2;
+            *request.uri_mut() = format!("http://{value}/agents").parse().unwrap();
+            continue;
         }
-        name_host(&mut request);
-        let got = match guard.admit(&caller, &mut request).await {
-            Ok(()) => request.extensions().get::<Principal>().unwrap().to_log(),
-            Err(refused) => refused.status().as_str().to_owned(),
-        };
-        assert_eq!(got, *expected, "{process:?} {headers} {names:?}");
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        request.headers_mut().append(name, value.parse().unwrap());
+    }
+    name_host(&mut request);
+    match guard.admit(&caller, &mut request).await {
+        Ok(()) => request.extensions().get::<Principal>().unwrap().to_log(),
+        Err(refused) => refused.status().as_str().to_owned(),
+    }
+}
+
+/// Keys of people: `KEY` is one of `ada`, `OLD` one that has expired.
+#[tokio::test]
+async fn keys_identify_people_and_raise_no_agent() {
+    let hub = TestDispatcher::new().await;
+    let perform = async |request: PeopleRequest| {
+        let operation = Operation::People(request);
+        hub.dispatcher.hub().handle(&Principal::Operator, None, operation).await.unwrap()
+    };
+    let key = async |for_ms: u64| {
+        let (person, label, scopes) = ("ada".to_owned(), String::new(), Vec::new());
+        let terms = KeyTerms { person, label, scopes, for_ms };
+        match perform(PeopleRequest::NewKey(terms)).await {
+            Reply::One(Answer::People(PeopleReport::NewKey(made))) => made,
+            Reply::One(_) | Reply::Stream(_) => panic!("no key"),
+        }
+    };
+    let (name, role) = ("ada".to_owned(), "member".to_owned());
+    perform(PeopleRequest::Add { name, role }).await;
+    let (key, old) = (key(0).await, key(1).await);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let (people, tokens) = (hub.dispatcher.hub().people(), TestTokens::new());
+    let local = "host: localhost:8080";
+    for (process, headers, expected) in [
+        (Own, "|authorization: Bearer KEY", "person:ada/ID"),
+        (Other, "|authorization: Bearer KEY", "person:ada/ID"),
+        (Own, "|authorization: bearer  KEY", "person:ada/ID"),
+        (Own, "|x-forwarded-for: ::1|authorization: Bearer KEY", "person:ada/ID"),
+        // Below an agent's tree, a key changes nothing.
+        (Agent, "|authorization: Bearer KEY", "agent:codex/tree/1.2"),
+        (Orphan, "|authorization: Bearer KEY", "anonymous"),
+        // Keys that are none.
+        (Own, "|authorization: Bearer OLD", "401"),
+        (Own, "|authorization: Bearer a2ah_", "401"),
+        (Own, "|authorization: Bearer KEYx", "401"),
+        (Own, "|authorization: Basic KEY", "401"),
+        (Own, "|authorization: DPoP KEY", "401"),
+        (Own, "|authorization: Bearer KEY|authorization: Bearer KEY", "401"),
+        (Own, "|x-api-key: KEY", "401"),
+        // While people have keys, the kernel identifies nobody, and tokens count as before.
+        (Own, "", "401"),
+        (Other, "", "401"),
+        (Own, "|authorization: Bearer OPERATOR", "operator-token"),
+        (Own, "|authorization: Bearer ACME", "client:acme"),
+        (Agent, "", "agent:codex/tree/1.2"),
+        // A page may send a key of its own, and a foreign one may send nothing.
+        (Own, "|origin: http://localhost:8080|authorization: Bearer KEY", "person:ada/ID"),
+        (Own, "|origin: http://evil.example|authorization: Bearer KEY", "403"),
+    ] {
+        let headers =
+            format!("{local}{headers}").replace("KEY", &key.secret).replace("OLD", &old.secret);
+        let got = admitted(process, &[], &tokens.fill(&headers), &tokens, &people).await;
+        assert_eq!(got.replace(&key.key.id, "ID"), expected, "{process:?} {headers}");
     }
 }
 
@@ -295,7 +366,7 @@ use Audience::{Everybody, Known, OwnBrowser};
 /// Request to one binding: method, path, and body.
 type BoundRequest = (&'static str, &'static str, &'static str);
 
-const BINDINGS: [(Audience, BoundRequest); 21] = [
+const BINDINGS: [(Audience, BoundRequest); 22] = [
     (Known, ("POST", "/", r#"{"jsonrpc":"2.0","id":1,"method":"hub/ping"}"#)),
     (Known, ("POST", "/stream", r#"{"jsonrpc":"2.0","id":1,"method":"hub/ping"}"#)),
     (Known, ("POST", "/a2a", r#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}"#)),
@@ -317,6 +388,7 @@ const BINDINGS: [(Audience, BoundRequest); 21] = [
     (OwnBrowser, ("GET", "/health", "")),
     (Everybody, ("GET", "/.well-known/jwks.json", "")),
     (Everybody, ("POST", "/hooks/x", "{}")),
+    (Everybody, ("POST", "/join", "{}")),
 ];
 
 /// Server of a hub whose callers are all this process.
@@ -394,7 +466,7 @@ impl Drop for TestServer {
 }
 
 /// Headers of a request, and the audiences that it belongs to; all other paths answer the status.
-const ATTACKS: [(&str, PeerProcess, &str, &[Audience], &str); 10] = [
+const ATTACKS: [(&str, PeerProcess, &str, &[Audience], &str); 11] = [
     ("program", Own, "host: HERE", &[Known, OwnBrowser, Everybody], ""),
     ("page", Own, "host: HERE|origin: http://HERE", &[OwnBrowser, Everybody], "401"),
     ("typed", Own, "host: HERE|sec-fetch-site: none", &[OwnBrowser, Everybody], "401"),
@@ -416,6 +488,7 @@ const ATTACKS: [(&str, PeerProcess, &str, &[Audience], &str); 10] = [
     ("rebound", Own, "host: evil.example|authorization: Bearer OPERATOR", &[], "403"),
     ("nameless", Own, "", &[], "400"),
     ("wrong token", Own, "host: HERE|authorization: Bearer 00", &[Everybody], "401"),
+    ("wrong key", Own, "host: HERE|authorization: Bearer a2ah_00", &[Everybody], "401"),
     ("other user", Other, "host: HERE", &[Everybody], "401"),
 ];
 

@@ -1,5 +1,5 @@
-//! States of schedules and triggers, and standing permissions, in SQL: one table for each, with a
-//! JSON text by name.
+//! States of schedules and triggers, standing permissions, and people, in SQL: one table for each,
+//! with a JSON text by name.
 
 use super::db::failure::SqliteFailure;
 use crate::StorageError;
@@ -36,6 +36,14 @@ pub(super) const PERMISSION_RULES: StateTable = StateTable {
     list: "SELECT id, rule FROM permission_rules ORDER BY id",
     set: "INSERT OR REPLACE INTO permission_rules (id, rule) VALUES (?1, ?2)",
     forget: "DELETE FROM permission_rules WHERE id = ?1",
+};
+
+/// People, by their names.
+pub(super) const PEOPLE: StateTable = StateTable {
+    kind: "person",
+    list: "SELECT name, person FROM people ORDER BY name",
+    set: "INSERT OR REPLACE INTO people (name, person) VALUES (?1, ?2)",
+    forget: "DELETE FROM people WHERE name = ?1",
 };
 
 impl StateTable {

@@ -37,6 +37,9 @@ pub(crate) struct Send {
     /// JSON data of the message in place of `input`, set by `run`.
     #[arg(skip)]
     pub(in crate::commands) data: Option<Value>,
+    /// True for a hub elsewhere, set by `--hub`.
+    #[arg(skip)]
+    pub(crate) is_elsewhere: bool,
     /// Rule by which the receivers decide together, set by `decide`.
     #[arg(skip)]
     pub(in crate::commands) decides: Option<&'static str>,

@@ -61,6 +61,18 @@ pub(crate) fn directory(send: &Send) -> anyhow::Result<String> {
     utf8(found, "--cwd")
 }
 
+/// Directory that the message names. A hub elsewhere knows only its own directories, so it gets the
+/// one that the user typed, or none.
+pub(crate) fn named_directory(send: &Send) -> anyhow::Result<Option<String>> {
+    if send.is_elsewhere {
+        return send.cwd.clone().map(|dir| utf8(dir, "--cwd")).transpose();
+    }
+    if send.task.is_some() && send.cwd.is_none() {
+        return Ok(None);
+    }
+    directory(send).map(Some)
+}
+
 /// Path of a directory that an option names, with links resolved.
 fn real(dir: &Path, option: &str) -> anyhow::Result<String> {
     let found = fs::canonicalize(dir).with_context(|| format!("work in {}", dir.display()))?;
@@ -104,8 +116,8 @@ pub(super) fn params(send: &Send) -> anyhow::Result<Value> {
     };
     let mut facts = Map::new();
     // An answer from another directory must not move the task there.
-    if send.task.is_none() || send.cwd.is_some() {
-        facts.insert("workingDirectory".to_owned(), json!(directory(send)?));
+    if let Some(directory) = named_directory(send)? {
+        facts.insert("workingDirectory".to_owned(), json!(directory));
     }
     if !send.additional.is_empty() {
         let named: Vec<_> =

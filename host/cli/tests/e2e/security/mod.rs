@@ -3,6 +3,7 @@
 mod command_access;
 mod confinement;
 mod devices;
+mod people;
 mod red_team;
 mod tenants;
 mod who_asks;

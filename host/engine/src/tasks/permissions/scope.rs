@@ -98,9 +98,10 @@ fn speaks_for(by: &Principal, begun_by: &Principal) -> bool {
         | Principal::OperatorToken
         | Principal::Device { .. }
         | Principal::AgentTask { .. } => true,
-        Principal::Automation { .. } | Principal::Client(_) | Principal::Anonymous => {
-            by == begun_by
-        }
+        Principal::Automation { .. }
+        | Principal::Client(_)
+        | Principal::Person { .. }
+        | Principal::Anonymous => by.person() == begun_by.person(),
     }
 }
 

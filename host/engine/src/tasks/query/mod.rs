@@ -1,5 +1,6 @@
 //! Queries over tasks: lists, trees and the facts that routing needs.
 
+mod initiator;
 pub(super) mod list;
 pub(super) mod questions;
 pub(super) mod resume;

@@ -11,6 +11,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
+    identity::{Rights, RightsDenied, Scope},
     task::open_questions,
 };
 use a2a_hub_protocol::{
@@ -19,6 +20,7 @@ use a2a_hub_protocol::{
     event::TaskEvent,
     id::{AgentId, QuestionId, TaskId, TenantId},
     message::{Message, Role},
+    question::QuestionKind,
     operation::{
         AlwaysAnswer, OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory,
         QuestionQuery, QuestionRequest, QuestionResult,
@@ -53,8 +55,8 @@ struct FoundQuestion {
     tasks: Vec<TaskId>,
 }
 
-/// Questions of all tasks of a hub.
-pub(crate) struct Questions<'a>(pub(crate) &'a Tasks);
+/// Questions of all tasks of a hub, with the rights of the caller if that is a person.
+pub(crate) struct Questions<'a>(pub(crate) &'a Tasks, pub(crate) Option<Rights>);
 
 impl Questions<'_> {
     /// Carries out a request for the questions of the caller's tenant.
@@ -85,6 +87,10 @@ impl Questions<'_> {
                         continue;
                     }
                     let open = found.iter().find(|found| found.question.id == id);
+                    if let Some(why) = self.refusal(open).await? {
+                        results.push(not_counted(id, why.to_string()));
+                        continue;
+                    }
                     results.push(match always.zip(open) {
                         Some((terms, open)) => {
                             self.allow_always(caller, (id, open), &found, terms).await?
@@ -102,6 +108,20 @@ impl Questions<'_> {
                 QuestionAnswer::Postponed(Box::new(postponed))
             }
         })
+    }
+
+    /// Reason why a person may not answer an open question: it is one of somebody else's task, or
+    /// the key lacks the scope. None for other callers.
+    async fn refusal(&self, open: Option<&FoundQuestion>) -> Result<Option<RightsDenied>, HubError> {
+        let (Some(rights), Some(open)) = (&self.1, open) else { return Ok(None) };
+        if open.question.kind == QuestionKind::Permission
+            && let Err(why) = rights.require(Scope::Approve)
+        {
+            return Ok(Some(why));
+        }
+        let initiator = self.0.initiator(&open.question.root_task_id).await?;
+        let initiator = initiator.map(|by| by.identity());
+        Ok(rights.may_change(initiator.as_deref()).err())
     }
 
     /// Open questions of a tenant's tasks, each once.
@@ -318,6 +338,9 @@ impl Questions<'_> {
         if !self.is_allowed(open, rules).await? {
             return Ok(false);
         }
+        if self.refusal(Some(open)).await?.is_some() {
+            return Ok(false);
+        }
         let id = open.question.id.clone();
         Ok(self.answer_question(tenant, id, Some(open), "allow", by).await?.answered)
     }
@@ -349,6 +372,9 @@ impl Questions<'_> {
         let Some(entry) = found.into_iter().find(|found| found.question.id == id) else {
             return Err(unknown(&id).into());
         };
+        if let Some(why) = self.refusal(Some(&entry)).await? {
+            return Err(A2aError::new(ErrorKind::Authentication, why.to_string()).into());
+        }
         let mut is_postponed = false;
         // Each task that relays the question has a deadline itself.
         for task in &entry.tasks {

@@ -38,6 +38,7 @@ impl Operation {
             Self::Question(request) => request.name(),
             Self::Permission(request) => request.name(),
             Self::Device(request) => request.name(),
+            Self::People(request) => request.name(),
             Self::Topic(request) => request.name(),
             Self::Board(request) => request.name(),
             Self::ListPlugins => "list_plugins",

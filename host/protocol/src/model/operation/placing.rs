@@ -62,6 +62,7 @@ impl Operation {
             | Self::GetCard { .. }
             | Self::ListCards
             | Self::Device(_)
+            | Self::People(_)
             | Self::Discover => None,
         }
     }

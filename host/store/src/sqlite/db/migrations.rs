@@ -77,7 +77,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 16] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 17] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -370,6 +370,12 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 16] = ["
     ) STRICT, WITHOUT ROWID;
     ALTER TABLE questions ADD COLUMN rule TEXT;
     CREATE INDEX questions_of_rule ON questions (tenant, rule) WHERE rule IS NOT NULL;
+", "
+    -- People whom the operator let in, with the digests of their keys.
+    CREATE TABLE people (
+        name   TEXT PRIMARY KEY,
+        person TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

@@ -16,7 +16,7 @@ use futures::future::join3;
 impl Stand {
     async fn questions(&self, request: QuestionRequest) -> QuestionAnswer {
         let by = Caller::from(Principal::Operator);
-        Questions(&self.tasks).perform(&by, request).await.unwrap()
+        Questions(&self.tasks, None).perform(&by, request).await.unwrap()
     }
 
     async fn open(&self) -> Vec<OpenQuestion> {
@@ -219,7 +219,7 @@ async fn postponed_question_outlives_its_deadline() {
     assert!(past.iter().all(|past| past.outcome == "expired" && past.answer.is_none()), "{past:?}");
     let by = Caller::from(Principal::Operator);
     let gone = QuestionRequest::Postpone { id: question.id.clone(), for_ms: 1_000 };
-    assert!(Questions(&stand.tasks).perform(&by, gone).await.is_err());
+    assert!(Questions(&stand.tasks, None).perform(&by, gone).await.is_err());
 }
 
 /// Three clients of different kinds race for every question: one wins, and the others get errors.

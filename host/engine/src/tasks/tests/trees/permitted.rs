@@ -69,7 +69,7 @@ async fn pose(stage: &Stage, request: PermissionRequest, line: &str) -> String {
 
 impl Stand {
     async fn ask_questions(&self, by: &Principal, request: QuestionRequest) -> QuestionAnswer {
-        Questions(&self.tasks).perform(&Caller::from(by), request).await.unwrap()
+        Questions(&self.tasks, None).perform(&Caller::from(by), request).await.unwrap()
     }
 
     async fn only_question(&self) -> OpenQuestion {

@@ -1,0 +1,494 @@
+//! `person`, `key` and `join`: people whom the operator lets in, their API keys, and hubs elsewhere
+//! that this user joined.
+
+use crate::{
+    Exit, Global,
+    client::hub_client::ask,
+    command_line::Command,
+    commands::tasks::{Since, since},
+    permissions::millis,
+    ui::{
+        failure::CommandError,
+        interactive::{self, UserAnswer},
+        render::{ago, ahead, list, text},
+        table::Table,
+        text::Text,
+    },
+};
+use a2a_hub_config::{JoinedHub, JoinedHubs};
+use a2a_hub_socket_client::remote_hub;
+use anyhow::bail;
+use clap::{Args, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// Role of a person in a tenant.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RoleOption {
+    /// Reads what the tenant has, and does the rest with all its tasks
+    Owner,
+    /// Reads what the tenant has, and does the rest with the own tasks
+    Member,
+    /// Reads what the tenant has
+    Viewer,
+}
+
+/// Commands for people.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PersonCommand {
+    /// Add a person
+    Add {
+        /// Name: 1 to 63 lower-case letters, digits, hyphens and dots
+        name: String,
+        /// Role in the tenant
+        #[arg(long, value_enum, default_value = "member")]
+        role: RoleOption,
+    },
+    /// Print an invitation, with which a person gets a key once
+    Invite(InviteArgs),
+    /// List the people
+    List,
+    /// Give a person another role
+    Role {
+        /// Name of the person
+        name: String,
+        /// New role
+        #[arg(value_enum)]
+        role: RoleOption,
+    },
+    /// Remove a person; the person's keys and streams end at once
+    Remove {
+        /// Name of the person
+        name: String,
+    },
+    /// Print whom the hub takes you for, and what you may do
+    Me,
+}
+
+/// Arguments of `person invite`.
+#[derive(Debug, Args)]
+pub(crate) struct InviteArgs {
+    /// Name of the person
+    name: String,
+    /// Scopes of the key, such as `read,send:echo` [default: all of the role]
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
+    scope: Vec<String>,
+    /// Time until the invitation expires, at most 30d
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = since)]
+    expires: Since,
+}
+
+/// Commands for API keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key, and print it once
+    New(NewKeyArgs),
+    /// List the keys, with their latest use
+    List,
+    /// Revoke keys; their streams end at once
+    Revoke {
+        /// Ids of the keys
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+}
+
+/// Arguments of `key new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewKeyArgs {
+    /// Person of the key
+    #[arg(long = "for", value_name = "NAME")]
+    person: String,
+    /// Scopes: read, send, answer, approve, cancel, push, and `send:AGENT` [default: all of the
+    /// role]
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
+    scope: Vec<String>,
+    /// Time until the key expires, such as 90d; 0d for never
+    #[arg(long, value_name = "TIME", default_value = "90d", value_parser = since)]
+    expires: Since,
+    /// Label, such as the name of a program
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    label: String,
+}
+
+/// Arguments of `join`.
+#[derive(Debug, Args)]
+pub(crate) struct JoinArgs {
+    /// URL of the hub, with or without the invitation behind a `#`; a terminal asks for it
+    url: String,
+    /// Name by which your commands find the hub [default: its host]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Label of the key that you get there [default: the name of this machine]
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+}
+
+/// Refuses `--hub` for a command that works on this machine, or that no person may use.
+///
+/// # Errors
+///
+/// The command does not reach a hub elsewhere.
+pub(crate) fn require_local(global: &Global, command: &Command) -> anyhow::Result<()> {
+    if global.hub.is_none() || reaches_elsewhere(command) {
+        return Ok(());
+    }
+    let why = "`--hub` works with agents, send, tasks, task, inbox, allow, deny, later, diff, discard, conversations, topic, \
+               deliveries, permissions and person; the other commands are for a hub on this machine";
+    Err(CommandError::usage(why.to_owned()).into())
+}
+
+fn reaches_elsewhere(command: &Command) -> bool {
+    match command {
+        Command::Agents(_)
+        | Command::Agent(_)
+        | Command::Send(_)
+        | Command::Tasks(_)
+        | Command::Task(_)
+        | Command::Inbox(_)
+        | Command::Allow(_)
+        | Command::Deny(_)
+        | Command::Later(_)
+        | Command::Permissions(_)
+        | Command::Person(_)
+        | Command::Key(_)
+        | Command::Diff(_)
+        | Command::Discard(_)
+        | Command::Contexts(_)
+        | Command::Publish(_)
+        | Command::Topic(_)
+        | Command::Deliveries(_) => true,
+        Command::Start(_)
+        | Command::Stop(_)
+        | Command::Restart(_)
+        | Command::Reload
+        | Command::Backup(_)
+        | Command::Restore(_)
+        | Command::Status
+        | Command::Plugin(_)
+        | Command::Flow(_)
+        | Command::Schedule(_)
+        | Command::Trigger(_)
+        | Command::Run(_)
+        | Command::Best(_)
+        | Command::Decide(_)
+        | Command::Blackboard(_)
+        | Command::Record(_)
+        | Command::Acp(_)
+        | Command::Mcp(_)
+        | Command::Web(_)
+        | Command::Join(_)
+        | Command::Apply(_)
+        | Command::Logs(_)
+        | Command::Config(_)
+        | Command::Workspace(_)
+        | Command::Worktrees(_)
+        | Command::Doctor(_)
+        | Command::Completions { .. }
+        | Command::Carry { .. }
+        | Command::Version
+        | Command::Man { .. } => false,
+    }
+}
+
+fn role_name(role: RoleOption) -> &'static str {
+    match role {
+        RoleOption::Owner => "owner",
+        RoleOption::Member => "member",
+        RoleOption::Viewer => "viewer",
+    }
+}
+
+/// Carries out `person`.
+pub(crate) fn person(global: &Global, command: &PersonCommand) -> anyhow::Result<Exit> {
+    match command {
+        PersonCommand::Add { name, role } => {
+            let params = json!({ "name": name, "role": role_name(*role) });
+            let added = ask(global, "hub/people/add", params)?;
+            global.show(&added, || Ok(added_text(&added).into()))?;
+        }
+        PersonCommand::Invite(args) => invite(global, args)?,
+        PersonCommand::List => {
+            let people = ask(global, "hub/people/list", json!({}))?;
+            let columns = global.console().columns();
+            global.show(&people, || Ok(people_text(&people, Timestamp::now(), columns)))?;
+        }
+        PersonCommand::Role { name, role } => {
+            let params = json!({ "name": name, "role": role_name(*role) });
+            let changed = ask(global, "hub/people/role", params)?;
+            let said = format!("{} is {} now\n", text(&changed["name"]), text(&changed["role"]));
+            global.show(&changed, || Ok(said.into()))?;
+        }
+        PersonCommand::Remove { name } => {
+            let removed = ask(global, "hub/people/remove", json!({ "name": name }))?;
+            let keys = list(&removed["keys"]).len();
+            let said = format!(
+                "removed {}, with {keys} key{}; tasks that are at work go on (`a2a-hub tasks`)\n",
+                text(&removed["name"]),
+                if keys == 1 { "" } else { "s" },
+            );
+            global.show(&removed, || Ok(said.into()))?;
+        }
+        PersonCommand::Me => {
+            let me = ask(global, "hub/people/me", json!({}))?;
+            global.show(&me, || Ok(me_text(&me).into()))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn added_text(added: &Value) -> String {
+    let (name, role) = (text(&added["name"]), text(&added["role"]));
+    let tenant = match text(&added["tenant"]) {
+        "" => "no tenant, as your own tasks do".to_owned(),
+        tenant => format!("the tenant `{tenant}`"),
+    };
+    let rights = match role {
+        "viewer" => "changes nothing",
+        "owner" => "changes all of them",
+        _ => "changes the own ones",
+    };
+    format!(
+        "added {name}, who reads all tasks that belong to {tenant}, and {rights}\n\
+         a2a-hub person invite {name}   prints an invitation\n\
+         Programs on this machine now need a key over HTTP; the unix socket needs none.\n"
+    )
+}
+
+fn invite(global: &Global, args: &InviteArgs) -> anyhow::Result<()> {
+    let for_ms = millis(args.expires)?;
+    let params = json!({ "name": args.name, "scopes": args.scope, "forMs": for_ms });
+    let made = ask(global, "hub/people/invite", params)?;
+    global.show(&made, || Ok(invitation_text(&made, Timestamp::now()).into()))
+}
+
+fn invitation_text(made: &Value, now: Timestamp) -> String {
+    let (name, invitation) = (text(&made["person"]), text(&made["invitation"]));
+    let expires = ahead(&made["expiresAt"], now);
+    let Some(url) = made["url"].as_str() else {
+        return format!(
+            "this hub serves no HTTP, so nobody can join it; start it without `--no-http`\n\
+             the invitation for {name} is {invitation}\n"
+        );
+    };
+    let reach = match remote_hub::checked_url(url) {
+        Ok(url) if url.starts_with("https") => String::new(),
+        Ok(_) | Err(_) => {
+            "Other machines do not reach this address: replace it by the one under which they do.\n"
+                .to_owned()
+        }
+    };
+    format!(
+        "{name} runs this command, once, before it expires {expires}:\n\
+         a2a-hub join {url}#{invitation}\n\
+         {reach}"
+    )
+}
+
+fn people_text(people: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    let people = list(&people["people"]);
+    if people.is_empty() {
+        return "nobody else may come in; `a2a-hub person add NAME` adds a person\n".into();
+    }
+    let mut table = Table::new(["NAME", "ROLE", "TENANT", "KEYS", "LAST USE"]);
+    for person in people {
+        let keys = list(&person["keys"]);
+        let latest = keys.iter().map(|key| text(&key["lastUsedAt"])).max().unwrap_or_default();
+        let used = used_text(&json!(latest), now, columns);
+        let tenant = match text(&person["tenant"]) {
+            "" => "none",
+            tenant => tenant,
+        };
+        let (name, role) = (text(&person["name"]).to_owned(), text(&person["role"]).to_owned());
+        table.row([
+            name.into(),
+            role.into(),
+            tenant.to_owned().into(),
+            keys.len().to_string().into(),
+            used.into(),
+        ]);
+    }
+    table.text(columns)
+}
+
+/// Time of the latest use of a key.
+fn used_text(at: &Value, now: Timestamp, columns: Option<usize>) -> String {
+    match (text(at), columns) {
+        ("", _) => "never".to_owned(),
+        (_, Some(_)) => ago(at, now),
+        (at, None) => at.to_owned(),
+    }
+}
+
+fn me_text(me: &Value) -> String {
+    let person = &me["person"];
+    if person.is_null() {
+        return format!("the hub takes you for {}\n", text(&me["caller"]));
+    }
+    let is_used = |key: &&Value| key["id"] == me["key"];
+    let key = list(&person["keys"]).iter().find(is_used).cloned().unwrap_or_default();
+    let scopes: Vec<_> = list(&key["scopes"]).iter().map(text).collect();
+    let scopes = if scopes.is_empty() { String::new() } else { format!(": {}", scopes.join(", ")) };
+    let tenant = match text(&person["tenant"]) {
+        "" => String::new(),
+        tenant => format!(" of the tenant `{tenant}`"),
+    };
+    let (name, role, label) = (text(&person["name"]), text(&person["role"]), text(&key["label"]));
+    let id = text(&me["key"]);
+    format!("the hub takes you for {name}, {role}{tenant}, by the key {id} ({label}){scopes}\n")
+}
+
+/// Carries out `key`.
+pub(crate) fn key(global: &Global, command: &KeyCommand) -> anyhow::Result<Exit> {
+    match command {
+        KeyCommand::New(NewKeyArgs { person, scope, expires, label }) => {
+            let for_ms = millis(*expires)?;
+            let params =
+                json!({ "person": person, "scopes": scope, "forMs": for_ms, "label": label });
+            let made = ask(global, "hub/keys/new", params)?;
+            global.console().note(format!(
+                "the key {} of {person}: a secret, which is shown only now",
+                text(&made["key"]["id"]),
+            ));
+            global.show(&made, || Ok(format!("{}\n", text(&made["secret"])).into()))?;
+        }
+        KeyCommand::List => {
+            let people = ask(global, "hub/people/list", json!({}))?;
+            let columns = global.console().columns();
+            global.show(&people, || Ok(keys_text(&people, Timestamp::now(), columns)))?;
+        }
+        KeyCommand::Revoke { ids } => {
+            for id in ids {
+                let revoked = ask(global, "hub/keys/revoke", json!({ "id": id }))?;
+                let (person, label) = (text(&revoked["person"]), text(&revoked["label"]));
+                let said = format!("revoked {id}, {label} of {person}\n");
+                global.show(&revoked, || Ok(said.into()))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn keys_text(people: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    let keys: Vec<_> =
+        list(&people["people"]).iter().flat_map(|person| list(&person["keys"])).collect();
+    if keys.is_empty() {
+        return "nobody has a key; `a2a-hub key new --for NAME` makes one\n".into();
+    }
+    let mut table = Table::new(["KEY", "PERSON", "LABEL", "SCOPES", "EXPIRES", "LAST USE"]);
+    for key in keys {
+        let scopes: Vec<_> = list(&key["scopes"]).iter().map(text).collect();
+        let scopes = if scopes.is_empty() { "all".to_owned() } else { scopes.join(",") };
+        let expires = match (text(&key["expiresAt"]), columns) {
+            ("", _) => "never".to_owned(),
+            (at, Some(_)) if at <= now.to_string().as_str() => "expired".to_owned(),
+            (_, Some(_)) => ahead(&key["expiresAt"], now),
+            (at, None) => at.to_owned(),
+        };
+        let mut used = used_text(&key["lastUsedAt"], now, columns);
+        if let Some(from) = key["lastUsedFrom"].as_str() {
+            used = format!("{used}, {from}");
+        }
+        let word = |name: &str| text(&key[name]).to_owned();
+        table.row([
+            word("id").into(),
+            word("person").into(),
+            word("label").into(),
+            scopes.into(),
+            expires.into(),
+            used.into(),
+        ]);
+    }
+    table.text(columns)
+}
+
+/// Carries out `join`.
+pub(crate) fn join(global: &Global, args: JoinArgs) -> anyhow::Result<Exit> {
+    let JoinArgs { url, name, label } = args;
+    let (url, invitation) = match url.split_once('#') {
+        Some((url, invitation)) => (url.to_owned(), Some(invitation.to_owned())),
+        None => (url, None),
+    };
+    let url = remote_hub::checked_url(&url)?;
+    let invitation = match invitation {
+        Some(invitation) => invitation,
+        None => match crate::block_on(interactive::ask(global.console(), "the invitation"))? {
+            UserAnswer::Text(typed) => typed.trim().to_owned(),
+            UserAnswer::Nothing => bail!(CommandError::usage(format!(
+                "join {url}: give the invitation behind a `#`, as `a2a-hub person invite` prints it"
+            ))),
+            UserAnswer::Interrupted => return Ok(Exit::Interrupted),
+        },
+    };
+    let host = url.split_once("://").map_or(&*url, |(_, host)| host).to_owned();
+    let name = name.unwrap_or(host);
+    let file = JoinedHubs::new(&global.data_dir()?);
+    // A file that cannot be used must not cost the invitation.
+    file.read()?;
+    let label = label.unwrap_or_else(remote_hub::machine_name);
+    let joined = crate::block_on(remote_hub::join(&url, &invitation, &label))?;
+    let (person, key) = (text(&joined["person"]).to_owned(), text(&joined["secret"]).to_owned());
+    file.add(JoinedHub { name: name.clone(), url: url.clone(), person: person.clone(), key })?;
+    let answer = json!({ "name": name, "url": url, "person": person, "role": joined["role"] });
+    let said = format!(
+        "you are {person} at {url}, as {}; your key is in {}\n\
+         a2a-hub --hub {name} send AGENT \"hello\"\n",
+        text(&joined["role"]),
+        file.path().display(),
+    );
+    global.show(&answer, || Ok(said.into()))?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn people() -> Value {
+        json!({ "people": [
+            { "name": "ada", "role": "member", "addedAt": "2026-01-31T11:00:00Z", "invitations": 0, "keys": [
+                { "id": "0a1b2c3d4e5f", "person": "ada", "label": "laptop", "scopes": [],
+                  "createdAt": "2026-01-31T11:00:00Z", "lastUsedAt": "2026-01-31T11:59:00Z",
+                  "lastUsedFrom": "192.0.2.7" },
+                { "id": "1a1b2c3d4e5f", "person": "ada", "label": "ci", "scopes": ["read", "send:echo"],
+                  "createdAt": "2026-01-31T11:00:00Z", "expiresAt": "2026-01-31T11:30:00Z" },
+            ] },
+            { "name": "bob", "tenant": "acme", "role": "viewer", "addedAt": "2026-01-31T11:00:00Z",
+              "invitations": 1, "keys": [] },
+        ] })
+    }
+
+    #[test]
+    fn people_and_keys_are_listed() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        insta::assert_snapshot!(people_text(&people(), now, Some(80)).words(), @"");
+        insta::assert_snapshot!(keys_text(&people(), now, Some(100)).words(), @"");
+        let none = people_text(&json!({ "people": [] }), now, None).words();
+        assert!(none.contains("a2a-hub person add"), "{none}");
+    }
+
+    #[test]
+    fn invitation_is_printed_as_command() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let made = json!({ "invitation": "a2ai_1", "person": "ada", "url": "https://hub.example",
+            "expiresAt": "2026-02-01T12:00:00Z" });
+        let shown = invitation_text(&made, now);
+        assert!(shown.contains("a2a-hub join https://hub.example#a2ai_1"), "{shown}");
+        assert!(!shown.contains("Other machines"), "{shown}");
+        let local = json!({ "invitation": "a2ai_1", "person": "ada", "url": "http://127.0.0.1:8080",
+            "expiresAt": "2026-02-01T12:00:00Z" });
+        assert!(invitation_text(&local, now).contains("Other machines do not reach"));
+    }
+
+    #[test]
+    fn caller_is_named_with_scopes() {
+        let person = people()["people"][0].clone();
+        let me = json!({ "caller": "ada", "person": person, "key": "1a1b2c3d4e5f" });
+        assert_eq!(
+            me_text(&me),
+            "the hub takes you for ada, member, by the key 1a1b2c3d4e5f (ci): read, send:echo\n"
+        );
+        let me = json!({ "caller": "the operator" });
+        assert_eq!(me_text(&me), "the hub takes you for the operator\n");
+    }
+}

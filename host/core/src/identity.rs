@@ -1,0 +1,292 @@
+//! People whom the operator let in: their roles, API keys and invitations, and what each key may
+//! do.
+//!
+//! A person belongs to one tenant. The role says what a person may do there; the scopes of a key
+//! only narrow that. Reading covers the tenant, and changing covers the person's own tasks, or all
+//! of the tenant's for the role [`Role::Owner`].
+
+mod rights;
+mod scope;
+
+pub(crate) use rights::person_identity;
+pub use rights::{PersonRule, Rights, RightsDenied};
+pub use scope::{InvalidScope, KeyScopes, Scope};
+
+use a2a_hub_protocol::id::TenantId;
+use serde::{Deserialize, Serialize};
+use std::{fmt, sync::Arc};
+
+/// Largest number of people.
+pub const MAX_PEOPLE: usize = 200;
+
+/// Largest number of keys of one person.
+pub const MAX_KEYS: usize = 20;
+
+/// Largest number of unused invitations of one person.
+pub const MAX_INVITATIONS: usize = 5;
+
+/// Longest name of a person, in bytes, and longest label of a key, in characters.
+const MAX_NAME: usize = 63;
+
+/// Name of a person: 1 to 63 lower-case letters, digits, hyphens and dots, of which the first and
+/// the last one is a letter or digit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PersonName(Arc<str>);
+
+/// Error for a text that is no name of a person.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a person's name has 1 to {MAX_NAME} lower-case letters, digits, hyphens and dots, and begins \
+     and ends with a letter or digit"
+)]
+pub struct InvalidPersonName;
+
+impl PersonName {
+    /// Parses a name.
+    ///
+    /// # Errors
+    ///
+    /// If the text has another form.
+    pub fn parse(name: &str) -> Result<Self, InvalidPersonName> {
+        let is_end = |byte: Option<u8>| {
+            byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        let is_inner = |byte: u8| is_end(Some(byte)) || matches!(byte, b'-' | b'.');
+        let is_name = name.len() <= MAX_NAME
+            && is_end(name.bytes().next())
+            && is_end(name.bytes().next_back())
+            && name.bytes().all(is_inner);
+        if is_name { Ok(Self(name.into())) } else { Err(InvalidPersonName) }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for PersonName {
+    type Error = InvalidPersonName;
+
+    fn try_from(name: String) -> Result<Self, InvalidPersonName> {
+        Self::parse(&name)
+    }
+}
+
+impl From<PersonName> for String {
+    fn from(name: PersonName) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for PersonName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Role of a person in a tenant, in increasing order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Reads what the tenant has.
+    Viewer,
+    /// Reads, sends messages, and answers and cancels the own tasks.
+    Member,
+    /// Does the same with all tasks of the tenant.
+    Owner,
+}
+
+impl Role {
+    /// All roles, in increasing order.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Member, Self::Owner];
+
+    /// Name of the role.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Member => "member",
+            Self::Owner => "owner",
+        }
+    }
+
+    /// Role of this name; `None` for another text.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// A person whom the operator let in, with the keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Person {
+    /// Name, which no other person of the hub has.
+    pub name: PersonName,
+    /// Tenant.
+    pub tenant: TenantId,
+    /// Role in the tenant.
+    pub role: Role,
+    /// Time at which the operator added the person: RFC 3339 in UTC.
+    pub added_at: String,
+    /// Keys, the oldest first.
+    #[serde(default)]
+    pub keys: Vec<ApiKey>,
+    /// Unused invitations, the oldest first.
+    #[serde(default)]
+    pub invitations: Vec<Invitation>,
+}
+
+/// An API key. The hub stores a digest in place of its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKey {
+    /// Id: twelve hexadecimal digits, which are a part of the key.
+    pub id: String,
+    /// SHA-256 digest of the key, in hexadecimal digits.
+    pub digest: String,
+    /// Label, such as the name of a machine: a plain line.
+    pub label: String,
+    /// Scopes, which narrow the person's role.
+    pub scopes: KeyScopes,
+    /// Time of its making: RFC 3339 in UTC.
+    pub created_at: String,
+    /// Time from which it counts no more: RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// Time of a late request, at most an hour before the latest: RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<String>,
+    /// Address from which that request came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_from: Option<String>,
+}
+
+/// An invitation: its holder gets one key of the person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Invitation {
+    /// SHA-256 digest of the invitation, in hexadecimal digits.
+    pub digest: String,
+    /// Scopes of the key.
+    pub scopes: KeyScopes,
+    /// Time from which it counts no more: RFC 3339 in UTC.
+    pub expires_at: String,
+}
+
+impl ApiKey {
+    /// True if the key has expired at `now` (RFC 3339 in UTC).
+    pub fn has_expired(&self, now: &str) -> bool {
+        self.expires_at.as_deref().is_some_and(|at| at <= now)
+    }
+}
+
+impl Person {
+    /// What the person may do with a key; `None` if the person has no such key, or it has expired.
+    pub fn rights(&self, key: &str, now: &str) -> Option<Rights> {
+        let key = self.keys.iter().find(|one| one.id == key && !one.has_expired(now))?;
+        let (tenant, role, scopes) = (self.tenant.clone(), self.role, key.scopes.clone());
+        Some(Rights { name: self.name.clone(), tenant, role, scopes })
+    }
+
+    /// Removes the invitation with this digest. Returns it unless it has expired at `now`.
+    pub fn take_invitation(&mut self, digest: &str, now: &str) -> Option<Invitation> {
+        let at = self.invitations.iter().position(|one| one.digest == digest)?;
+        let invitation = self.invitations.remove(at);
+        (*invitation.expires_at > *now).then_some(invitation)
+    }
+
+    /// Removes what has expired at `now`: invitations, and keys a month after they expired.
+    pub fn sweep(&mut self, now: &str, month_ago: &str) {
+        self.invitations.retain(|one| *one.expires_at > *now);
+        self.keys.retain(|one| !one.has_expired(month_ago));
+    }
+}
+
+/// Label of a key: a plain line of at most 63 characters.
+pub fn label_of(offered: &str) -> String {
+    let label = crate::text::plain_text::line(offered, MAX_NAME);
+    if label.is_empty() { "key".to_owned() } else { label }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: &str, expires_at: Option<&str>) -> ApiKey {
+        ApiKey {
+            id: id.to_owned(),
+            digest: "00".to_owned(),
+            label: label_of("laptop\u{1b}[2J"),
+            scopes: KeyScopes::default(),
+            created_at: "2026-11-01T00:00:00.000Z".to_owned(),
+            expires_at: expires_at.map(str::to_owned),
+            last_used_at: None,
+            last_used_from: None,
+        }
+    }
+
+    fn person() -> Person {
+        Person {
+            name: PersonName::parse("ada").unwrap(),
+            tenant: TenantId::parse("acme").unwrap(),
+            role: Role::Member,
+            added_at: "2026-11-01T00:00:00.000Z".to_owned(),
+            keys: vec![key("a", None), key("b", Some("2026-12-01T00:00:00.000Z"))],
+            invitations: vec![Invitation {
+                digest: "11".to_owned(),
+                scopes: KeyScopes::default(),
+                expires_at: "2026-12-01T00:00:00.000Z".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn names_are_plain_words() {
+        for name in ["a", "ada", "ada.l", "b-2", &"x".repeat(63)] {
+            assert_eq!(PersonName::parse(name).unwrap().as_str(), name);
+        }
+        let long = "x".repeat(64);
+        for wrong in ["", "Ada", "a b", "-a", "a-", ".a", "a/b", "a:b", "ad\u{e4}", "a\n", &*long] {
+            assert_eq!(PersonName::parse(wrong), Err(InvalidPersonName), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn expired_key_has_no_rights() {
+        let (before, at) = ("2026-11-30T23:59:59.999Z", "2026-12-01T00:00:00.000Z");
+        let person = person();
+        assert!(person.rights("a", at).is_some());
+        assert!(person.rights("b", before).is_some());
+        assert_eq!(person.rights("b", at), None);
+        assert_eq!(person.rights("c", at), None);
+    }
+
+    #[test]
+    fn invitation_counts_once_and_in_time() {
+        let (before, at) = ("2026-11-30T23:59:59.999Z", "2026-12-01T00:00:00.000Z");
+        let mut early = person();
+        assert_eq!(early.take_invitation("12", before), None);
+        assert!(early.take_invitation("11", before).is_some());
+        assert_eq!(early.take_invitation("11", before), None);
+        assert_eq!(person().take_invitation("11", at), None);
+    }
+
+    #[test]
+    fn sweep_removes_what_expired() {
+        let mut one = person();
+        one.sweep("2026-12-02T00:00:00.000Z", "2026-11-02T00:00:00.000Z");
+        assert_eq!((one.keys.len(), one.invitations.len()), (2, 0));
+        one.sweep("2027-01-02T00:00:00.000Z", "2026-12-02T00:00:00.000Z");
+        assert_eq!(one.keys.len(), 1, "an expired key is listed for a month");
+    }
+
+    #[test]
+    fn person_round_trips_through_json() {
+        let text = serde_json::to_string(&person()).unwrap();
+        assert_eq!(serde_json::from_str::<Person>(&text).unwrap(), person());
+        assert!(!text.contains('\u{1b}') && text.contains("laptop"));
+        let older = r#"{"name":"ada","tenant":"","role":"owner","addedAt":"x"}"#;
+        assert_eq!(serde_json::from_str::<Person>(older).unwrap().keys, []);
+    }
+}

@@ -1,0 +1,308 @@
+//! Operations on people and their keys.
+
+use super::{
+    People,
+    key_text::{FreshKey, digest_of, fresh_invitation},
+};
+use crate::error::HubError;
+use a2a_hub_clock as clock;
+use a2a_hub_core::{
+    access_control::{Caller, Principal},
+    identity::{
+        ApiKey, Invitation, KeyScopes, MAX_INVITATIONS, MAX_KEYS, MAX_PEOPLE, Person, PersonName,
+        Role, label_of,
+    },
+};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    id::TenantId,
+    operation::{
+        CallerInfo, InvitationReport, KeyInfo, KeyTerms, NewKeyReport, PeopleList, PeopleReport,
+        PeopleRequest, PersonInfo,
+    },
+};
+use std::time::Duration;
+
+/// Time for which an expired key is listed.
+const LISTED_AFTER_EXPIRY: Duration = Duration::from_hours(24 * 30);
+
+impl People {
+    /// Carries out a request. The caller's access has been checked.
+    pub(crate) async fn perform(
+        &self,
+        caller: &Caller,
+        request: PeopleRequest,
+    ) -> Result<PeopleReport, A2aError> {
+        if let Some(why) = &self.unreadable {
+            let why = format!("the people of this hub cannot be read: {why}");
+            return Err(A2aError::new(ErrorKind::Internal, why));
+        }
+        Ok(match request {
+            PeopleRequest::List => PeopleReport::List(self.list()),
+            PeopleRequest::Add { name, role } => {
+                PeopleReport::Person(self.add(&caller.tenant, &name, &role).await?)
+            }
+            PeopleRequest::SetRole { name, role } => {
+                PeopleReport::Person(self.set_role(&name, &role).await?)
+            }
+            PeopleRequest::Remove { name } => PeopleReport::Person(self.remove(&name).await?),
+            PeopleRequest::NewKey(terms) => PeopleReport::NewKey(self.new_key(terms).await?),
+            PeopleRequest::RevokeKey { id } => PeopleReport::Revoked(self.revoke(&id).await?),
+            PeopleRequest::Invite(terms) => PeopleReport::Invitation(self.invite(terms).await?),
+            PeopleRequest::Join { invitation, label } => {
+                PeopleReport::NewKey(self.join(&invitation, &label).await?)
+            }
+            PeopleRequest::Me => PeopleReport::Me(self.me(&caller.principal)),
+        })
+    }
+
+    fn list(&self) -> PeopleList {
+        PeopleList { people: self.known.read().by_name.values().map(person_info).collect() }
+    }
+
+    fn me(&self, caller: &Principal) -> CallerInfo {
+        let (person, key) = match caller {
+            Principal::Person { name, key } => {
+                let known = self.known.read();
+                (known.by_name.get(name).map(person_info), Some(key.clone()))
+            }
+            Principal::Operator
+            | Principal::OperatorHttp
+            | Principal::OperatorToken
+            | Principal::Device { .. }
+            | Principal::AgentTask { .. }
+            | Principal::Automation { .. }
+            | Principal::Client(_)
+            | Principal::Anonymous => (None, None),
+        };
+        CallerInfo { caller: caller.to_string(), person, key }
+    }
+
+    async fn add(&self, tenant: &TenantId, name: &str, role: &str) -> Result<PersonInfo, A2aError> {
+        let (name, role) = (name_of(name)?, role_of(role)?);
+        let _changing = self.changing.lock().await;
+        let known = {
+            let known = self.known.read();
+            (known.by_name.contains_key(&name), known.by_name.len())
+        };
+        if known.0 {
+            let why = format!(
+                "a person is named `{name}` already; `a2a-hub person list` shows everybody, and \
+                 `a2a-hub key new --for {name}` makes another key"
+            );
+            return Err(A2aError::invalid("name", why));
+        }
+        if known.1 >= MAX_PEOPLE {
+            return Err(full(&format!(
+                "{MAX_PEOPLE} people are known, which is the limit; `a2a-hub person remove` removes one"
+            )));
+        }
+        let person = Person {
+            name,
+            tenant: tenant.clone(),
+            role,
+            added_at: clock::now(),
+            keys: Vec::new(),
+            invitations: Vec::new(),
+        };
+        tracing::info!(person = %person.name, role = role.name(), "a person was added");
+        self.store(person).await
+    }
+
+    async fn set_role(&self, name: &str, role: &str) -> Result<PersonInfo, A2aError> {
+        let role = role_of(role)?;
+        let _changing = self.changing.lock().await;
+        let person = Person { role, ..self.person(name)? };
+        tracing::info!(person = %person.name, role = role.name(), "a person has another role");
+        self.store(person).await
+    }
+
+    /// Removes a person. The keys end at once, also if the store cannot be written.
+    async fn remove(&self, name: &str) -> Result<PersonInfo, A2aError> {
+        let _changing = self.changing.lock().await;
+        let person = self.person(name)?;
+        self.known.write().forget(&person.name);
+        tracing::info!(person = %person.name, "a person was removed");
+        if let Some(storage) = &self.storage {
+            storage.forget_person(&person.name).await.map_err(|why| {
+                let why = format!(
+                    "`{name}` is removed until the hub restarts, and comes back then: {why}"
+                );
+                A2aError::new(ErrorKind::Internal, why)
+            })?;
+        }
+        Ok(person_info(&person))
+    }
+
+    async fn new_key(&self, terms: KeyTerms) -> Result<NewKeyReport, A2aError> {
+        let KeyTerms { person, label, scopes, for_ms } = terms;
+        let scopes = scopes_of(&scopes)?;
+        let _changing = self.changing.lock().await;
+        let person = self.person(&person)?;
+        let expires_at = (for_ms > 0).then(|| clock::after(Duration::from_millis(for_ms)));
+        self.store_key(person, &label, scopes, expires_at).await
+    }
+
+    /// Exchanges an invitation for a key without an end: the person may be removed, and the key
+    /// revoked.
+    async fn join(&self, invitation: &str, label: &str) -> Result<NewKeyReport, A2aError> {
+        let (digest, now) = (digest_of(invitation), clock::now());
+        let _changing = self.changing.lock().await;
+        let is_invited = |person: &&Person| {
+            person.invitations.iter().any(|invitation| invitation.digest == digest)
+        };
+        let person = self.known.read().by_name.values().find(is_invited).cloned();
+        let taken = person.and_then(|mut person| {
+            let invitation = person.take_invitation(&digest, &now)?;
+            Some((person, invitation))
+        });
+        let Some((person, invitation)) = taken else {
+            let why = "the invitation was used already, has expired, or is none of this hub's; ask \
+                       the operator for another one (`a2a-hub person invite`)";
+            return Err(A2aError::new(ErrorKind::Authentication, why));
+        };
+        self.store_key(person, label, invitation.scopes, None).await
+    }
+
+    /// Adds a key to a person, and stores both.
+    async fn store_key(
+        &self,
+        mut person: Person,
+        label: &str,
+        scopes: KeyScopes,
+        expires_at: Option<String>,
+    ) -> Result<NewKeyReport, A2aError> {
+        let (now, listed) = (clock::now(), clock::before(LISTED_AFTER_EXPIRY));
+        person.sweep(&now, &listed);
+        if person.keys.len() >= MAX_KEYS {
+            return Err(full(&format!(
+                "{} has {MAX_KEYS} keys, which is the limit; `a2a-hub key revoke` ends one",
+                person.name
+            )));
+        }
+        let FreshKey { text, id } = FreshKey::make()?;
+        let key = ApiKey {
+            id,
+            digest: digest_of(&text),
+            label: label_of(label),
+            scopes,
+            created_at: now,
+            expires_at,
+            last_used_at: None,
+            last_used_from: None,
+        };
+        let info = key_info(&person.name, &key);
+        person.keys.push(key);
+        let (name, tenant, role) = (person.name.clone(), person.tenant.to_string(), person.role);
+        tracing::info!(person = %name, key = info.id, "a key was made");
+        self.store(person).await?;
+        let role = role.name().to_owned();
+        Ok(NewKeyReport { secret: text, person: name.to_string(), tenant, role, key: info })
+    }
+
+    /// Revokes a key. It ends at once, also if the store cannot be written.
+    async fn revoke(&self, id: &str) -> Result<KeyInfo, A2aError> {
+        let _changing = self.changing.lock().await;
+        let name = self.known.read().keys.get(id).map(|key| key.person.clone());
+        let person = name.and_then(|name| self.known.read().by_name.get(&name).cloned());
+        let at = person.as_ref().and_then(|person| person.keys.iter().position(|one| one.id == id));
+        let (Some(mut person), Some(at)) = (person, at) else {
+            let why = format!("no key has the id `{id}`; `a2a-hub key list` lists them");
+            return Err(A2aError::invalid("id", why));
+        };
+        let info = key_info(&person.name, &person.keys.remove(at));
+        self.known.write().set(person.clone());
+        tracing::info!(person = %person.name, key = id, "a key was revoked");
+        if let Some(storage) = &self.storage {
+            storage.set_person(&person).await.map_err(|why| {
+                let why = format!(
+                    "the key `{id}` is revoked until the hub restarts, and comes back then: {why}"
+                );
+                A2aError::new(ErrorKind::Internal, why)
+            })?;
+        }
+        Ok(info)
+    }
+
+    async fn invite(&self, terms: KeyTerms) -> Result<InvitationReport, A2aError> {
+        let KeyTerms { person, scopes, for_ms, .. } = terms;
+        let scopes = scopes_of(&scopes)?;
+        let _changing = self.changing.lock().await;
+        let mut person = self.person(&person)?;
+        person.sweep(&clock::now(), &clock::before(LISTED_AFTER_EXPIRY));
+        if person.invitations.len() >= MAX_INVITATIONS {
+            return Err(full(&format!(
+                "{} has {MAX_INVITATIONS} unused invitations, which is the limit; they expire by themselves",
+                person.name
+            )));
+        }
+        let (invitation, expires_at) =
+            (fresh_invitation()?, clock::after(Duration::from_millis(for_ms)));
+        let digest = digest_of(&invitation);
+        person.invitations.push(Invitation { digest, scopes, expires_at: expires_at.clone() });
+        let name = person.name.to_string();
+        self.store(person).await?;
+        Ok(InvitationReport { invitation, person: name, expires_at, url: self.url.clone() })
+    }
+
+    fn person(&self, name: &str) -> Result<Person, A2aError> {
+        let parsed = name_of(name)?;
+        self.known.read().by_name.get(&parsed).cloned().ok_or_else(|| {
+            let why = format!("no person is named `{name}`; `a2a-hub person list` lists them");
+            A2aError::invalid("name", why)
+        })
+    }
+
+    /// Stores a person, and takes the change into account once it is stored.
+    async fn store(&self, person: Person) -> Result<PersonInfo, A2aError> {
+        if let Some(storage) = &self.storage {
+            let stored = storage.set_person(&person).await;
+            stored.map_err(|why| A2aError::from(HubError::from(why)))?;
+        }
+        let info = person_info(&person);
+        self.known.write().set(person);
+        Ok(info)
+    }
+}
+
+fn full(why: &str) -> A2aError {
+    A2aError::new(ErrorKind::UnsupportedOperation, why)
+}
+
+fn name_of(name: &str) -> Result<PersonName, A2aError> {
+    PersonName::parse(name).map_err(|why| A2aError::invalid("name", why.to_string()))
+}
+
+fn role_of(role: &str) -> Result<Role, A2aError> {
+    Role::parse(role)
+        .ok_or_else(|| A2aError::invalid("role", "must be `owner`, `member` or `viewer`"))
+}
+
+fn scopes_of(scopes: &[String]) -> Result<KeyScopes, A2aError> {
+    let parsed = KeyScopes::parse(scopes.iter().map(String::as_str));
+    parsed.map_err(|why| A2aError::invalid("scopes", why.to_string()))
+}
+
+fn person_info(person: &Person) -> PersonInfo {
+    PersonInfo {
+        name: person.name.to_string(),
+        tenant: person.tenant.to_string(),
+        role: person.role.name().to_owned(),
+        added_at: person.added_at.clone(),
+        keys: person.keys.iter().map(|key| key_info(&person.name, key)).collect(),
+        invitations: person.invitations.len(),
+    }
+}
+
+fn key_info(person: &PersonName, key: &ApiKey) -> KeyInfo {
+    KeyInfo {
+        id: key.id.clone(),
+        person: person.to_string(),
+        label: key.label.clone(),
+        scopes: key.scopes.to_texts(),
+        created_at: key.created_at.clone(),
+        expires_at: key.expires_at.clone(),
+        last_used_at: key.last_used_at.clone(),
+        last_used_from: key.last_used_from.clone(),
+    }
+}

@@ -1,0 +1,225 @@
+use super::*;
+use a2a_hub_core::access_control::Caller;
+use a2a_hub_protocol::{
+    error::A2aError,
+    id::TenantId,
+    operation::{KeyTerms, NewKeyReport, PeopleReport, PeopleRequest},
+};
+use a2a_hub_store::memory::MemoryStorage;
+
+/// People in a store.
+struct TestPeople {
+    people: People,
+    storage: Arc<MemoryStorage>,
+}
+
+impl TestPeople {
+    async fn new() -> Self {
+        Self::with(Arc::new(MemoryStorage::default())).await
+    }
+
+    async fn with(storage: Arc<MemoryStorage>) -> Self {
+        let people = People::open(storage.clone(), Some("http://hub.example".to_owned())).await;
+        Self { people, storage }
+    }
+
+    /// The same people after a restart.
+    async fn restarted(&self) -> Self {
+        Self::with(self.storage.clone()).await
+    }
+
+    async fn perform(&self, request: PeopleRequest) -> Result<PeopleReport, A2aError> {
+        let tenant = TenantId::parse("acme").unwrap();
+        let caller = Caller { principal: Principal::Operator, tenant };
+        self.people.perform(&caller, request).await
+    }
+
+    async fn add(&self, name: &str, role: &str) -> Result<PeopleReport, A2aError> {
+        let (name, role) = (name.to_owned(), role.to_owned());
+        self.perform(PeopleRequest::Add { name, role }).await
+    }
+
+    async fn key(&self, scopes: &[&str], for_ms: u64) -> NewKeyReport {
+        let terms = KeyTerms {
+            person: "ada".to_owned(),
+            label: "laptop".to_owned(),
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            for_ms,
+        };
+        match self.perform(PeopleRequest::NewKey(terms)).await.unwrap() {
+            PeopleReport::NewKey(key) => key,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn invitation(&self, for_ms: u64) -> String {
+        let (label, scopes) = (String::new(), vec!["read".to_owned()]);
+        let terms = KeyTerms { person: "ada".to_owned(), label, scopes, for_ms };
+        match self.perform(PeopleRequest::Invite(terms)).await.unwrap() {
+            PeopleReport::Invitation(report) => {
+                assert_eq!(report.url.as_deref(), Some("http://hub.example"));
+                report.invitation
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn join(&self, invitation: &str) -> Result<NewKeyReport, A2aError> {
+        let (invitation, label) = (invitation.to_owned(), "phone".to_owned());
+        match self.perform(PeopleRequest::Join { invitation, label }).await? {
+            PeopleReport::NewKey(key) => Ok(key),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn who(&self, key: &str) -> Result<String, NoPerson> {
+        self.people.identify(key, None).map(|proven| proven.principal.identity())
+    }
+}
+
+#[tokio::test]
+async fn key_identifies_its_person_until_revoked() {
+    let it = TestPeople::new().await;
+    assert!(!it.people.any());
+    it.add("ada", "member").await.unwrap();
+    let key = it.key(&["read"], 0).await;
+    assert_eq!((&*key.tenant, &*key.role), ("acme", "member"));
+    assert_eq!(it.who(&key.secret), Ok("person:ada".to_owned()));
+    assert!(it.people.any());
+    let stream = it.people.identify(&key.secret, None).unwrap().revoked;
+    // The secret is nowhere in the store.
+    let stored = format!("{:?}", it.storage.people().await.unwrap());
+    assert!(stored.contains(&key.key.id) && !stored.contains(&key.secret[20..60]), "{stored}");
+    assert_eq!(it.restarted().await.who(&key.secret), Ok("person:ada".to_owned()));
+    it.perform(PeopleRequest::RevokeKey { id: key.key.id.clone() }).await.unwrap();
+    assert!(stream.is_cancelled());
+    assert_eq!(it.who(&key.secret), Err(NoPerson::Unknown));
+    assert_eq!(it.restarted().await.who(&key.secret), Err(NoPerson::Unknown));
+    let again = it.perform(PeopleRequest::RevokeKey { id: key.key.id }).await.unwrap_err();
+    assert!(again.message.contains("a2a-hub key list"), "{again}");
+}
+
+#[tokio::test]
+async fn other_texts_identify_nobody() {
+    let it = TestPeople::new().await;
+    it.add("ada", "member").await.unwrap();
+    let key = it.key(&[], 0).await.secret;
+    let other = it.key(&[], 0).await.secret;
+    // The id of one key with the secret of another one, and a checksum that is right.
+    let mixed = format!("{}{}", &key[..17], &other[17..other.len() - 9]);
+    let mixed = format!("{mixed}_{}", &digest_of(&mixed)[..8]);
+    assert_eq!(it.who(&mixed), Err(NoPerson::Unknown));
+    for damaged in ["", "a2ah_", &key[..key.len() - 1], &format!("{key} "), &key.to_uppercase()] {
+        assert_eq!(it.who(damaged), Err(NoPerson::Damaged), "{damaged}");
+    }
+    let stored = it.storage.people().await.unwrap();
+    let digest = &stored[0].keys[0].digest;
+    assert_eq!(it.who(digest), Err(NoPerson::Damaged), "the digest is no key");
+}
+
+#[tokio::test]
+async fn removed_person_comes_in_no_more() {
+    let it = TestPeople::new().await;
+    it.add("ada", "owner").await.unwrap();
+    it.add("bob", "viewer").await.unwrap();
+    let key = it.key(&[], 0).await;
+    let stream = it.people.identify(&key.secret, None).unwrap().revoked;
+    let invitation = it.invitation(60_000).await;
+    it.perform(PeopleRequest::Remove { name: "ada".to_owned() }).await.unwrap();
+    assert!(stream.is_cancelled());
+    assert_eq!(it.who(&key.secret), Err(NoPerson::Unknown));
+    assert!(it.join(&invitation).await.is_err());
+    let name = PersonName::parse("ada").unwrap();
+    assert_eq!(it.people.rights(&name, &key.key.id), None);
+    assert!(it.people.any(), "the other one stays");
+    it.perform(PeopleRequest::Remove { name: "bob".to_owned() }).await.unwrap();
+    assert!(!it.people.any());
+}
+
+#[tokio::test]
+async fn role_counts_for_open_keys_at_once() {
+    let it = TestPeople::new().await;
+    it.add("ada", "viewer").await.unwrap();
+    let key = it.key(&[], 0).await;
+    let stream = it.people.identify(&key.secret, None).unwrap().revoked;
+    let (name, role) = ("ada".to_owned(), "owner".to_owned());
+    it.perform(PeopleRequest::SetRole { name, role }).await.unwrap();
+    let name = PersonName::parse("ada").unwrap();
+    let rights = it.people.rights(&name, &key.key.id).unwrap();
+    assert_eq!(rights.role.name(), "owner");
+    assert!(!stream.is_cancelled(), "the key stays");
+}
+
+#[tokio::test]
+async fn invitation_gives_one_key() {
+    let it = TestPeople::new().await;
+    it.add("ada", "member").await.unwrap();
+    let invitation = it.invitation(60_000).await;
+    let (one, other) = tokio::join!(it.join(&invitation), it.join(&invitation));
+    assert!(one.is_ok() != other.is_ok(), "of two at the same time, one gets it");
+    let key = one.or(other).unwrap();
+    assert_eq!((&*key.key.label, &key.key.scopes[..]), ("phone", &["read".to_owned()][..]));
+    assert_eq!(it.who(&key.secret), Ok("person:ada".to_owned()));
+    assert!(it.restarted().await.join(&invitation).await.is_err(), "also after a restart");
+    let expired = it.invitation(1).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert!(it.join(&expired).await.is_err());
+    for wrong in ["", "a2ai_", &key.secret] {
+        assert!(it.join(wrong).await.is_err(), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn expired_key_is_told_apart() {
+    let it = TestPeople::new().await;
+    it.add("ada", "member").await.unwrap();
+    let key = it.key(&[], 1).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(it.who(&key.secret), Err(NoPerson::Expired));
+    let name = PersonName::parse("ada").unwrap();
+    assert_eq!(it.people.rights(&name, &key.key.id), None);
+}
+
+#[tokio::test]
+async fn wrong_names_roles_and_scopes_are_refused() {
+    let it = TestPeople::new().await;
+    it.add("ada", "member").await.unwrap();
+    for (name, role, why) in [
+        ("ada", "member", "is named `ada` already"),
+        ("Ada", "member", "lower-case letters"),
+        ("bob", "admin", "`owner`, `member` or `viewer`"),
+    ] {
+        let refused = it.add(name, role).await.unwrap_err();
+        assert!(refused.message.contains(why), "{refused}");
+    }
+    let terms = KeyTerms {
+        person: "ada".to_owned(),
+        label: String::new(),
+        scopes: vec!["admin".to_owned()],
+        for_ms: 0,
+    };
+    let refused = it.perform(PeopleRequest::NewKey(terms.clone())).await.unwrap_err();
+    assert!(refused.message.contains("`admin` is no scope"), "{refused}");
+    let terms = KeyTerms { person: "eve".to_owned(), scopes: Vec::new(), ..terms };
+    assert!(it.perform(PeopleRequest::NewKey(terms)).await.is_err());
+    for _ in 0..20 {
+        it.key(&[], 0).await;
+    }
+    let terms =
+        KeyTerms { person: "ada".to_owned(), label: String::new(), scopes: Vec::new(), for_ms: 0 };
+    let refused = it.perform(PeopleRequest::NewKey(terms)).await.unwrap_err();
+    assert!(refused.message.contains("has 20 keys"), "{refused}");
+}
+
+#[tokio::test]
+async fn use_of_key_is_remembered() {
+    let it = TestPeople::new().await;
+    it.add("ada", "member").await.unwrap();
+    let key = it.key(&[], 0).await.secret;
+    let from = Some("192.0.2.7".parse().unwrap());
+    let first = it.people.identify(&key, from).unwrap();
+    assert!(first.is_new_use && !it.people.identify(&key, from).unwrap().is_new_use);
+    it.people.store_last_use(&first.principal).await;
+    let stored = it.storage.people().await.unwrap();
+    assert_eq!(stored[0].keys[0].last_used_from.as_deref(), Some("192.0.2.7"));
+}

@@ -1,0 +1,111 @@
+//! Methods for people and their API keys.
+
+use crate::{
+    hub::{
+        method::{HubMethod, PLAIN},
+        params, people_params,
+    },
+    model::operation::{
+        CallerInfo, InvitationReport, KeyInfo, NewKeyReport, PeopleList, PersonInfo,
+    },
+};
+use schemars::{JsonSchema as _, SchemaGenerator};
+
+/// `hub/people/list`.
+pub(super) const LIST: HubMethod = HubMethod {
+    name: "hub/people/list",
+    summary: "List the people whom the operator let in, with their keys",
+    example: "{}",
+    params: params::NoParams::json_schema,
+    result: SchemaGenerator::subschema_for::<PeopleList>,
+    read: people_params::list,
+    admin: true,
+    ..PLAIN
+};
+
+/// `hub/people/add`.
+pub(super) const ADD: HubMethod = HubMethod {
+    name: "hub/people/add",
+    summary: "Add a person to the tenant of the request; only for programs of the hub's own user, \
+              over the unix socket",
+    example: r#"{"name": "ada", "role": "member"}"#,
+    params: people_params::PersonParams::json_schema,
+    result: SchemaGenerator::subschema_for::<PersonInfo>,
+    read: people_params::add,
+    admin: true,
+    ..PLAIN
+};
+
+/// `hub/people/role`.
+pub(super) const ROLE: HubMethod = HubMethod {
+    name: "hub/people/role",
+    summary: "Give a person another role; only for programs of the hub's own user, over the unix \
+              socket",
+    example: r#"{"name": "ada", "role": "viewer"}"#,
+    params: people_params::PersonParams::json_schema,
+    result: SchemaGenerator::subschema_for::<PersonInfo>,
+    read: people_params::role,
+    admin: true,
+    ..PLAIN
+};
+
+/// `hub/people/remove`.
+pub(super) const REMOVE: HubMethod = HubMethod {
+    name: "hub/people/remove",
+    summary: "Remove a person, and end the person's keys and streams",
+    example: r#"{"name": "ada"}"#,
+    params: people_params::NameParams::json_schema,
+    result: SchemaGenerator::subschema_for::<PersonInfo>,
+    read: people_params::remove,
+    admin: true,
+    ..PLAIN
+};
+
+/// `hub/people/invite`.
+pub(super) const INVITE: HubMethod = HubMethod {
+    name: "hub/people/invite",
+    summary: "Make an invitation, with which a person gets a key once; only for programs of the \
+              hub's own user, over the unix socket",
+    example: r#"{"name": "ada"}"#,
+    params: people_params::InviteParams::json_schema,
+    result: SchemaGenerator::subschema_for::<InvitationReport>,
+    read: people_params::invite,
+    admin: true,
+    ..PLAIN
+};
+
+/// `hub/people/me`.
+pub(super) const ME: HubMethod = HubMethod {
+    name: "hub/people/me",
+    summary: "Describe the caller: the person, the role, and the scopes of the key",
+    example: "{}",
+    params: params::NoParams::json_schema,
+    result: SchemaGenerator::subschema_for::<CallerInfo>,
+    read: people_params::me,
+    ..PLAIN
+};
+
+/// `hub/keys/new`.
+pub(super) const NEW_KEY: HubMethod = HubMethod {
+    name: "hub/keys/new",
+    summary: "Make an API key for a person, and show it once; only for programs of the hub's own \
+              user, over the unix socket",
+    example: r#"{"person": "ada", "label": "laptop", "scopes": ["read", "send:echo"]}"#,
+    params: people_params::NewKeyParams::json_schema,
+    result: SchemaGenerator::subschema_for::<NewKeyReport>,
+    read: people_params::new_key,
+    admin: true,
+    ..PLAIN
+};
+
+/// `hub/keys/revoke`.
+pub(super) const REVOKE_KEY: HubMethod = HubMethod {
+    name: "hub/keys/revoke",
+    summary: "Revoke an API key, and end its streams",
+    example: r#"{"id": "0a1b2c3d4e5f"}"#,
+    params: people_params::RevokeKeyParams::json_schema,
+    result: SchemaGenerator::subschema_for::<KeyInfo>,
+    read: people_params::revoke_key,
+    admin: true,
+    ..PLAIN
+};

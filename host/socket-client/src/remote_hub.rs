@@ -1,0 +1,268 @@
+//! Connection to a hub elsewhere, over HTTP with an API key. Requests of the socket's protocol (one
+//! JSON-RPC message a line) become HTTP requests, and each event of a response becomes a line.
+
+use a2a_hub_client::{
+    outbound::{Outbound, OutboundError},
+    sse::EventDecoder,
+};
+use a2a_hub_config::{JoinedHub, JoinedHubs};
+use a2a_hub_core::text::plain_text::line;
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use http::{
+    Request, Response, StatusCode,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
+};
+use http_body_util::{BodyExt as _, Full, Limited, combinators::BoxBody};
+use serde_json::{Value, json};
+use std::{io, net::IpAddr, path::Path, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{UnixStream, unix::OwnedWriteHalf},
+    sync::Mutex,
+    task::JoinSet,
+};
+use url::Url;
+
+/// Time until the head of a response. A task may take long before its first event.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+/// Time until the response to an invitation.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Largest response that is no stream of events, in bytes.
+const MAX_RESPONSE: usize = 16 << 20;
+
+/// Most characters of a foreign server's text in an error.
+const MAX_QUOTED: usize = 300;
+
+/// A hub elsewhere, by the name or the URL that the user typed.
+///
+/// # Errors
+///
+/// If no joined hub has it.
+pub fn find(data_dir: &Path, named: &str) -> anyhow::Result<JoinedHub> {
+    let hubs = JoinedHubs::new(data_dir).read()?;
+    let url = named.trim_end_matches('/');
+    let is_it = |hub: &&JoinedHub| hub.name == named || hub.url == url;
+    if let Some(hub) = hubs.iter().rev().find(is_it) {
+        return Ok(hub.clone());
+    }
+    let names: Vec<_> = hubs.iter().map(|hub| hub.name.as_str()).collect();
+    let known = match names.is_empty() {
+        true => "you joined none yet".to_owned(),
+        false => format!("you joined {}", names.join(", ")),
+    };
+    bail!("connect to the hub `{named}`: {known}; `a2a-hub join` joins one with an invitation")
+}
+
+/// URL of a hub, without a trailing slash. A key must not pass a network unencrypted.
+///
+/// # Errors
+///
+/// If it is no URL of a hub.
+pub fn checked_url(url: &str) -> anyhow::Result<String> {
+    let parsed = Url::parse(url).with_context(|| format!("read the URL `{}`", line(url, 80)))?;
+    let host = parsed.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_loopback = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    match parsed.scheme() {
+        "https" => {}
+        "http" if is_loopback => {}
+        "http" => bail!(
+            "join {url}: over plain HTTP, everybody on the way can read your key; use an https \
+             URL, or forward a port (`ssh -L 9000:127.0.0.1:8080 HOST`) and join \
+             http://127.0.0.1:9000"
+        ),
+        other => bail!("join {url}: the scheme must be https, not {other}"),
+    }
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        bail!("join {url}: leave out the name and password in the URL");
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+/// Exchanges an invitation for a key. `label` is the name of this machine.
+///
+/// # Errors
+///
+/// If the hub cannot be reached, or refuses the invitation.
+pub async fn join(url: &str, invitation: &str, label: &str) -> anyhow::Result<Value> {
+    let body = json!({ "invitation": invitation, "label": label }).to_string();
+    let request = Request::post(format!("{url}/join")).header(CONTENT_TYPE, "application/json");
+    let request = request.body(Full::new(Bytes::from(body)))?;
+    let response = Outbound::unguarded().ask(request, JOIN_TIMEOUT).await;
+    let response = response.with_context(|| format!("reach the hub at {url}"))?;
+    let status = response.status();
+    let text = Limited::new(response.into_body(), MAX_RESPONSE).collect().await;
+    let text = text.map_err(|why| anyhow::anyhow!("read the answer of {url}: {why}"))?.to_bytes();
+    let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+    if status.is_success() && answer["secret"].is_string() {
+        return Ok(answer);
+    }
+    let why = reason(&answer).unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned());
+    bail!("join {url}: {} (HTTP {})", line(&why, MAX_QUOTED), status.as_u16())
+}
+
+/// Name of this machine.
+pub fn machine_name() -> String {
+    line(&rustix::system::uname().nodename().to_string_lossy(), 60)
+}
+
+/// Text of an error in any of the forms in which a hub writes it.
+fn reason(answer: &Value) -> Option<String> {
+    let text = answer["error"]["message"].as_str().or_else(|| answer["error"].as_str());
+    text.or_else(|| answer["message"].as_str()).map(str::to_owned)
+}
+
+/// Connects to a hub elsewhere. The result speaks the protocol of the unix socket.
+///
+/// # Errors
+///
+/// The system's error if it makes no pair of sockets.
+pub fn connect(hub: JoinedHub) -> io::Result<UnixStream> {
+    let (near, far) = UnixStream::pair()?;
+    tokio::spawn(relay(far, hub));
+    Ok(near)
+}
+
+/// Relays requests until the client closes its end, which ends all of them.
+async fn relay(far: UnixStream, hub: JoinedHub) {
+    let (read, write) = far.into_split();
+    let (mut lines, write) = (BufReader::new(read).lines(), Arc::new(Mutex::new(write)));
+    let (hub, outbound) = (Arc::new(hub), Outbound::unguarded());
+    let mut requests = JoinSet::new();
+    while let Ok(Some(request)) = lines.next_line().await {
+        let (hub, outbound, write) = (Arc::clone(&hub), outbound.clone(), Arc::clone(&write));
+        requests.spawn(async move {
+            let parsed: Value = serde_json::from_str(&request).unwrap_or_default();
+            let id = parsed["id"].clone();
+            if let Err(why) = ask(&hub, &outbound, request, &write).await {
+                let (code, message) = (-32_000, why.to_string());
+                let error = json!({ "code": code, "message": message });
+                let response = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+                // The client may have left.
+                let _ = write_line(&write, response.to_string().as_bytes()).await;
+            }
+        });
+        while requests.try_join_next().is_some() {}
+    }
+}
+
+/// Sends one request, and writes each response to it as a line.
+async fn ask(
+    hub: &JoinedHub,
+    outbound: &Outbound,
+    request: String,
+    write: &Mutex<OwnedWriteHalf>,
+) -> anyhow::Result<()> {
+    let url = &hub.url;
+    let request = Request::post(format!("{url}/stream"))
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, "text/event-stream")
+        .header(AUTHORIZATION, format!("Bearer {}", hub.key))
+        .body(Full::new(Bytes::from(request)))?;
+    let response = match outbound.ask(request, HEAD_TIMEOUT).await {
+        Ok(response) => response,
+        Err(why @ OutboundError::Late(_)) => bail!("the hub at {url} does not answer: {why}"),
+        Err(why) => bail!("the hub at {url} cannot be reached: {why}"),
+    };
+    let (status, media) = (response.status(), media_type(&response));
+    let mut body: BoxBody<Bytes, hyper::Error> = response.into_body().boxed();
+    if !media.starts_with("text/event-stream") {
+        let text = Limited::new(body, MAX_RESPONSE).collect().await;
+        let text = text.map_err(|why| anyhow::anyhow!("read the answer of {url}: {why}"))?;
+        let text = text.to_bytes();
+        let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let why = reason(&answer).unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned());
+        let why = line(&why, MAX_QUOTED);
+        match status {
+            StatusCode::UNAUTHORIZED => bail!("the hub at {url} refuses your key: {why}"),
+            _ => bail!("{url} answers with HTTP {}: {why}", status.as_u16()),
+        }
+    }
+    let (mut decoder, mut has_answered) = (EventDecoder::default(), false);
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.with_context(|| format!("read the answer of {url}"))?.into_data()
+        else {
+            continue;
+        };
+        for event in decoder.decode(&piece)? {
+            has_answered = true;
+            // An event may be written over several lines.
+            let one_line: Vec<u8> = event.data.iter().copied().filter(|it| *it != b'\n').collect();
+            write_line(write, &one_line).await?;
+        }
+    }
+    if !has_answered {
+        bail!("the hub at {url} closed the connection before it answered");
+    }
+    Ok(())
+}
+
+fn media_type<B>(response: &Response<B>) -> String {
+    let media = response.headers().get(CONTENT_TYPE).and_then(|media| media.to_str().ok());
+    media.unwrap_or_default().to_ascii_lowercase()
+}
+
+async fn write_line(write: &Mutex<OwnedWriteHalf>, text: &[u8]) -> io::Result<()> {
+    let mut write = write.lock().await;
+    write.write_all(text).await?;
+    write.write_all(b"\n").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_pass_no_network_unencrypted() {
+        for (url, checked) in [
+            ("https://hub.example", Some("https://hub.example")),
+            ("https://hub.example:8443/hub/", Some("https://hub.example:8443/hub")),
+            ("http://127.0.0.1:9000", Some("http://127.0.0.1:9000")),
+            ("http://[::1]:9000/", Some("http://[::1]:9000")),
+            ("http://localhost:9000", Some("http://localhost:9000")),
+            ("http://hub.example", None),
+            ("http://127.0.0.1.evil.example", None),
+            ("http://localhost.evil.example", None),
+            ("http://192.168.1.7:8080", None),
+            ("https://ada:secret@hub.example", None),
+            ("ftp://hub.example", None),
+            ("hub.example", None),
+            ("", None),
+        ] {
+            assert_eq!(checked_url(url).ok().as_deref(), checked, "{url}");
+        }
+    }
+
+    #[test]
+    fn hub_is_found_by_name_or_url() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = find(dir.path(), "team").unwrap_err().to_string();
+        assert!(none.contains("you joined none yet"), "{none}");
+        let hub = JoinedHub {
+            name: "team".to_owned(),
+            url: "https://hub.example".to_owned(),
+            person: "ada".to_owned(),
+            key: "a2ah_1".to_owned(),
+        };
+        JoinedHubs::new(dir.path()).add(hub.clone()).unwrap();
+        assert_eq!(find(dir.path(), "team").unwrap(), hub);
+        assert_eq!(find(dir.path(), "https://hub.example/").unwrap(), hub);
+        let other = find(dir.path(), "tea").unwrap_err().to_string();
+        assert!(other.contains("you joined team") && !other.contains("a2ah_"), "{other}");
+    }
+
+    #[test]
+    fn refusals_of_all_forms_have_reason() {
+        for text in [
+            r#"{"error":{"code":-32006,"message":"no"}}"#,
+            r#"{"error":"no"}"#,
+            r#"{"message":"no"}"#,
+        ] {
+            let answer = serde_json::from_str(text).unwrap();
+            assert_eq!(reason(&answer).as_deref(), Some("no"), "{text}");
+        }
+        assert_eq!(reason(&json!([])), None);
+    }
+}

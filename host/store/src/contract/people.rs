@@ -1,0 +1,39 @@
+//! Contract tests for people.
+
+use super::at;
+use crate::Storage;
+use a2a_hub_core::identity::{ApiKey, KeyScopes, Person, PersonName, Role};
+use a2a_hub_protocol::id::TenantId;
+
+fn person(name: &str, role: Role) -> Person {
+    Person {
+        name: PersonName::parse(name).unwrap(),
+        tenant: TenantId::parse("acme").unwrap(),
+        role,
+        added_at: at(0),
+        keys: vec![ApiKey {
+            id: "0a1b2c3d4e5f".to_owned(),
+            digest: "ab".to_owned(),
+            label: "laptop'\"\n".to_owned(),
+            scopes: KeyScopes::parse(["read", "send:echo"]).unwrap(),
+            created_at: at(1),
+            expires_at: Some(at(2)),
+            last_used_at: None,
+            last_used_from: None,
+        }],
+        invitations: Vec::new(),
+    }
+}
+
+pub(super) async fn people_are_replaced_by_name(storage: &impl Storage) {
+    assert_eq!(storage.people().await, Ok(Vec::new()));
+    let (ada, bob) = (person("ada", Role::Owner), person("bob", Role::Viewer));
+    storage.set_person(&bob).await.unwrap();
+    storage.set_person(&person("ada", Role::Member)).await.unwrap();
+    storage.set_person(&ada).await.unwrap();
+    assert_eq!(storage.people().await.unwrap(), [ada, bob.clone()]);
+    let name = PersonName::parse("ada").unwrap();
+    storage.forget_person(&name).await.unwrap();
+    storage.forget_person(&name).await.unwrap();
+    assert_eq!(storage.people().await.unwrap(), [bob]);
+}

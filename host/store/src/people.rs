@@ -1,0 +1,17 @@
+//! People whom the operator let in, with their keys, by their names.
+
+use crate::StorageError;
+use a2a_hub_core::identity::{Person, PersonName};
+
+/// People of a hub.
+#[async_trait::async_trait]
+pub trait PeopleStore: Send + Sync {
+    /// All people, by their names.
+    async fn people(&self) -> Result<Vec<Person>, StorageError>;
+
+    /// Stores a person durably, in place of one with the same name.
+    async fn set_person(&self, person: &Person) -> Result<(), StorageError>;
+
+    /// Deletes a person, if there is one of this name.
+    async fn forget_person(&self, name: &PersonName) -> Result<(), StorageError>;
+}
