@@ -1,4 +1,7 @@
-//! `inbox`, `allow`, `deny` and `later`: the questions of all tasks, and their answers.
+//! `inbox`, `allow`, `deny` and `later`: the questions of all tasks, their answers, and notices.
+
+mod history;
+mod notices;
 
 use crate::{
     Exit, Format, Global, block_on,
@@ -73,6 +76,9 @@ pub(crate) struct InboxArgs {
     /// Only list the questions, also on a terminal
     #[arg(long)]
     list: bool,
+    /// Mark all notices as seen, such as those of failed tasks
+    #[arg(long, conflicts_with_all = ["kind", "agent", "history", "watch", "list"])]
+    seen: bool,
     /// Maximum number of entries
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
@@ -121,22 +127,24 @@ pub(crate) struct LaterArgs {
     time: Since,
 }
 
-/// Lists the open questions; on a terminal, goes through them one by one.
+/// Lists the open questions and the notices; on a terminal, goes through the questions one by one.
 pub(crate) fn inbox(global: &Global, args: &InboxArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
+        if args.seen {
+            return notices::see_all(global, &mut client).await;
+        }
         if args.history {
-            let past = client.call("hub/questions/history", json!({ "limit": args.limit })).await?;
-            let columns = global.console().columns();
-            global.show(&past, || Ok(history_text(&past, Timestamp::now(), columns)))?;
-            return Ok(Exit::Done);
+            return history::show(global, &mut client, args.limit).await;
         }
         if args.watch {
             return watch(global, &mut client, args).await;
         }
         let open = fetch(&mut client, args).await?;
         let walks = global.format == Format::Pretty && !args.list;
-        if walks && global.console().is_attended() && !list(&open["questions"]).is_empty() {
+        let is_empty = list(&open["questions"]).is_empty() && list(&open["notices"]).is_empty();
+        let console = global.console();
+        if walks && console.is_attended() && console.columns().is_some() && !is_empty {
             return walk(global, &mut client, &open).await;
         }
         print(global, &open)?;
@@ -151,7 +159,12 @@ async fn fetch(client: &mut Client, args: &InboxArgs) -> anyhow::Result<Value> {
         Kind::Auth => "auth",
     });
     let query = json!({ "kind": kind, "agentId": args.agent, "limit": args.limit });
-    client.call("hub/questions/list", query).await
+    let mut open = client.call("hub/questions/list", query).await?;
+    // The filters are for questions.
+    if kind.is_none() && args.agent.is_none() {
+        notices::attach(client, &mut open, args.limit, false).await?;
+    }
+    Ok(open)
 }
 
 fn print(global: &Global, open: &Value) -> anyhow::Result<()> {
@@ -168,7 +181,7 @@ async fn watch(global: &Global, client: &mut Client, args: &InboxArgs) -> anyhow
     let mut printed = None;
     loop {
         let open = fetch(client, args).await?;
-        let now = Some(without_deadlines(&open));
+        let now = Some((without_deadlines(&open), open["notices"].clone()));
         if now != printed {
             if global.format == Format::Pretty && console.columns().is_some() {
                 console.clear_screen()?;
@@ -196,11 +209,19 @@ fn without_deadlines(open: &Value) -> Vec<Value> {
     questions
 }
 
-/// Goes through the questions, and answers each as the user types.
+/// Shows the notices, which are seen then; goes through the questions, and answers each as the user
+/// types.
 async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Result<Exit> {
     let console = global.console();
     let questions = list(&open["questions"]);
-    console.print_fitted(table(questions, Timestamp::now()).text(console.columns()))?;
+    let (now, columns) = (Timestamp::now(), console.columns());
+    let mut output: Text = match questions {
+        [] => NOTHING_WAITS.into(),
+        questions => table(questions, now).text(columns),
+    };
+    output.append(notices::notices_text(open, now, columns));
+    console.print_fitted(output)?;
+    notices::see_listed(console, client, open).await?;
     let mut allowed_too = HashSet::new();
     for (number, question) in (1..).zip(questions) {
         let id = text(&question["id"]);
@@ -455,11 +476,22 @@ fn deadline(question: &Value) -> String {
     format!("{word} {}", ahead(expires, Timestamp::now()))
 }
 
-/// Renders the open questions, each with its text and what its task works on.
+/// Text of an inbox without questions.
+const NOTHING_WAITS: &str = "nothing waits for you\n";
+
+/// Renders the open questions, and the notices below them.
 fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize>) -> Text {
+    let mut output = questions_text(command, open, now, columns);
+    output.append(notices::notices_text(open, now, columns));
+    output.append(notices::hints(command, open, columns));
+    output
+}
+
+/// Renders the open questions, each with its text and what its task works on.
+fn questions_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     let questions = list(&open["questions"]);
     if questions.is_empty() {
-        return "nothing waits for you\n".into();
+        return NOTHING_WAITS.into();
     }
     let mut output = table(questions, now).text(columns);
     let more = open["total"].as_u64().and_then(|all| usize::try_from(all).ok());
@@ -524,29 +556,6 @@ fn table(questions: &[Value], now: Timestamp) -> Table {
         }
     }
     table
-}
-
-/// Renders closed questions, each with its answer.
-fn history_text(past: &Value, now: Timestamp, columns: Option<usize>) -> Text {
-    let questions = list(&past["questions"]);
-    if questions.is_empty() {
-        return "no question was answered yet\n".into();
-    }
-    let mut table = Table::new(["KIND", "AGENT", "CLOSED", "OUTCOME", "BY"]);
-    for question in questions {
-        table.row([
-            text(&question["kind"]).into(),
-            text(&question["agentId"]).into(),
-            ago(&question["closedAt"], now).into(),
-            text(&question["outcome"]).into(),
-            Cell::from(question["rule"].as_str().unwrap_or(text(&question["answeredBy"]))),
-        ]);
-        table.add_note(line(text(&question["text"]), SHOWN.1));
-        if let Some(answer) = question["answer"].as_str() {
-            table.add_note(format!("answer: {}", line(answer, SHOWN.1)));
-        }
-    }
-    table.text(columns)
 }
 
 /// Ids of the rules that an answer made, and the number of other questions that they answered.

@@ -342,7 +342,9 @@ mod tests {
     use a2a_hub_protocol::{
         id::ContextId,
         message::{Message, Role},
-        operation::{DeviceRequest, Operation, SendMessage, TopicRequest},
+        operation::{
+            DeviceRequest, NoticeRequest, Operation, SeenNotices, SendMessage, TopicRequest,
+        },
     };
 
     fn ada() -> Principal {
@@ -419,6 +421,8 @@ mod tests {
         );
         let cancel = Operation::CancelTask { id: TaskId::new("t") };
         assert_eq!(row(cancel), [true, true, true, false, true, false, true, true, true]);
+        let notices = Operation::Notice(NoticeRequest::See(SeenNotices::All { until: None }));
+        assert_eq!(row(notices), [true, true, false, false, true, false, true, true, true]);
         let pause = Operation::PauseSchedule { name: "nightly".to_owned() };
         assert_eq!(row(pause), [true, false, false, false, true, false, true, true, false]);
         let list = Operation::Topic(TopicRequest::List);

@@ -81,9 +81,14 @@ impl FailureReason {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
+    /// True for a reason of an adapter that means: a vendor's quota or rate limit is used up.
+    pub fn is_of_quota(reason: &str) -> bool {
+        reason == "rate_limited"
+    }
+
     /// True for a reason of an adapter that concerns the agent's account, and not the task.
     pub fn is_of_account(reason: &str) -> bool {
-        matches!(reason, "rate_limited" | "not_logged_in")
+        Self::is_of_quota(reason) || reason == "not_logged_in"
     }
 
     /// True if the agent, or something that it depends on, caused the failure: the circuit breaker

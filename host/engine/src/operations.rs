@@ -42,7 +42,7 @@ use crate::{
     observability::metrics::{Metrics, Snapshot},
     people::People,
     push::AdmittedConfig,
-    tasks::{PermissionOperations, Questions, ResponseMode, Subscription},
+    tasks::{Notices, PermissionOperations, Questions, ResponseMode, Subscription},
 };
 use a2a_hub_agents::{Agent, card_of, card_of_group, card_of_hub, lately};
 use a2a_hub_core::{
@@ -239,6 +239,9 @@ impl Hub {
                 let rights = self.rights_of(&caller.principal)?;
                 let questions = Questions(&self.tasks, rights);
                 Answer::Question(Box::pin(questions.perform(caller, request)).await?)
+            }
+            Operation::Notice(request) => {
+                Answer::Notice(Notices(&self.tasks).perform(caller, request).await?)
             }
             Operation::Permission(request) => Answer::Permission(
                 Box::pin(PermissionOperations(&self.tasks).perform(caller, request)).await?,

@@ -9,6 +9,7 @@ mod automation;
 mod context_memory;
 mod events;
 mod journals;
+mod notices;
 mod people;
 mod permission_rules;
 mod questions;
@@ -62,6 +63,10 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     racing_writes_stay_within_grant(Arc::new(make())).await;
     requests::requests_are_found_by_time(&make()).await;
     questions::questions_are_listed_once_closed(&make()).await;
+    notices::ends_of_root_tasks_become_notices(&make()).await;
+    notices::notices_are_seen_once_within_tenant(&make()).await;
+    notices::conflict_of_changes_is_noticed_once(&make()).await;
+    notices::oldest_notices_are_dropped(Arc::new(make())).await;
     permission_rules::answered_requests_are_counted(&make()).await;
     people::people_are_replaced_by_name(&make()).await;
     automation::schedule_states_are_replaced_by_name(&make()).await;

@@ -12,6 +12,7 @@ mod health;
 mod known_children;
 mod log;
 pub mod memory;
+mod notices;
 mod people;
 mod permission_rules;
 mod pushes;
@@ -23,6 +24,9 @@ pub use crate::health::{Readiness, until_usable};
 pub use error::{BackupError, StorageError};
 pub use known_children::{KnownChild, KnownChildren};
 pub use log::{fold, fold_page};
+pub use notices::{
+    MAX_NOTICES, NoticeFilter, NoticeListener, NoticePage, NoticeStore, StoredNotice,
+};
 pub use people::PeopleStore;
 pub use permission_rules::{PermissionRules, RuleUse, TenantRule};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
@@ -327,10 +331,16 @@ pub trait StoreHealth: Send + Sync {
     fn condition(&self) -> watch::Receiver<StorageCondition>;
 }
 
-/// Store of the task engine: logs, queries, journals, standing permissions and health.
-pub trait TaskStore: TaskLog + TaskIndex + RunJournal + PermissionRules + StoreHealth {}
+/// Store of the task engine: logs, queries, notices, journals, standing permissions and health.
+pub trait TaskStore:
+    TaskLog + TaskIndex + NoticeStore + RunJournal + PermissionRules + StoreHealth
+{
+}
 
-impl<S: TaskLog + TaskIndex + RunJournal + PermissionRules + StoreHealth> TaskStore for S {}
+impl<S: TaskLog + TaskIndex + NoticeStore + RunJournal + PermissionRules + StoreHealth> TaskStore
+    for S
+{
+}
 
 /// Summary of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

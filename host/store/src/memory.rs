@@ -3,6 +3,7 @@
 mod automation;
 mod context_memory;
 mod journals;
+mod notices;
 mod people;
 mod permission_rules;
 mod questions;
@@ -17,7 +18,7 @@ use super::{
     context_memory::require_within_limits,
     log::{self, Conversation},
 };
-use crate::health::Judgement;
+use crate::{health::Judgement, notices::NoticeSignal};
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
@@ -35,6 +36,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_triggers::plan::TriggerState;
 use context_memory::IndexedMemory;
+use notices::NoticeTable;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -51,11 +53,13 @@ pub struct MemoryStorage {
     inner: Mutex<Stored>,
     max_events: u64,
     judgement: Judgement,
+    notice_signal: NoticeSignal,
 }
 
 #[derive(Debug, Default)]
 struct Stored {
     logs: BTreeMap<TaskId, MemoryLog>,
+    notices: NoticeTable,
     memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
     context_memories: BTreeMap<MemoryKey, IndexedMemory>,
     /// In the order in which they were first set.
@@ -81,7 +85,8 @@ struct MemoryLog {
 impl MemoryStorage {
     /// Creates a store that fails after `max_events` events of a task.
     pub fn failing_after(max_events: u64) -> Self {
-        Self { inner: Mutex::default(), max_events, judgement: Judgement::default() }
+        let (inner, judgement, notice_signal) = Default::default();
+        Self { inner, max_events, judgement, notice_signal }
     }
 
     /// Sets whether all writes are refused.
@@ -150,7 +155,8 @@ impl TaskLog for MemoryStorage {
             let why = format!("it was told to fail after {} events", self.max_events);
             return Err(StorageError::Unavailable(why));
         }
-        let log = inner.logs.entry(task.clone()).or_insert_with(|| MemoryLog {
+        let Stored { logs, notices, .. } = &mut *inner;
+        let log = logs.entry(task.clone()).or_insert_with(|| MemoryLog {
             head: head.clone(),
             events: Vec::new(),
             askers: Vec::new(),
@@ -163,6 +169,9 @@ impl TaskLog for MemoryStorage {
         let requested = if expected == 0 { 1..=1 } else { expected + 1..=seq };
         log.askers.extend(requested.filter_map(|seq| Some((seq, by.cloned()?))));
         log.events.extend(events);
+        let noticed = notices.add(log, expected).then(|| log.head.context.tenant().clone());
+        drop(inner);
+        noticed.into_iter().for_each(|tenant| self.notice_signal.notify(&tenant));
         Ok(seq)
     }
 
@@ -198,7 +207,7 @@ impl TaskLog for MemoryStorage {
         let before = inner.logs.len();
         let may_go = |id: &&TaskId| inner.logs.get(*id).is_some_and(|log| inner.may_go(&log.head));
         let going: BTreeSet<_> = tasks.iter().filter(may_go).collect();
-        let Stored { logs, pushes, context_memories, .. } = &mut *inner;
+        let Stored { logs, notices, pushes, context_memories, .. } = &mut *inner;
         let mut contexts = Vec::new();
         logs.retain(|id, log| {
             let goes = going.contains(id);
@@ -208,6 +217,7 @@ impl TaskLog for MemoryStorage {
         contexts.retain(|context| !logs.values().any(|log| log.head.context == *context));
         context_memories.retain(|scope, _| !contexts.contains(&scope.context));
         pushes.retain(|(config, _)| logs.contains_key(&config.task));
+        notices.retain_tasks(|task| logs.contains_key(task));
         Ok(before - logs.len())
     }
 }

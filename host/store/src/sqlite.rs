@@ -7,6 +7,7 @@ mod db;
 mod journals;
 mod log;
 mod memories;
+mod notices;
 mod pushes;
 mod queries;
 mod questions;
@@ -21,6 +22,7 @@ use super::{
     Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TaskView,
     TenantRule, TopicQuery, TopicStore, TriggerStates,
 };
+use crate::notices::NoticeSignal;
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
@@ -80,6 +82,7 @@ pub struct SqliteStorage {
     /// Cache of finished tasks.
     lately: Arc<Lately>,
     losses: Vec<Loss>,
+    notice_signal: NoticeSignal,
     /// Data directory.
     dir: PathBuf,
     _lock: File,
@@ -97,9 +100,9 @@ impl SqliteStorage {
         let writer = Writer::start(db, checkpointer)?;
         let bulks = Lanes::new(Semaphore::new(1), Semaphore::new(1));
         let readers = Arc::new(Readers::new(file));
-        let lately = Arc::default();
+        let (lately, notice_signal) = Default::default();
         let dir = dir.to_owned();
-        Ok(Self { readers, writer, bulks, lately, losses, dir, _lock: lock })
+        Ok(Self { readers, writer, bulks, lately, losses, notice_signal, dir, _lock: lock })
     }
 
     /// Losses found when the store was opened.
@@ -128,7 +131,9 @@ impl TaskLog for SqliteStorage {
         let bytes = addition.bytes();
         let _alone = if bytes > BULK { self.bulks.of_caller().acquire().await.ok() } else { None };
         let length = Length::from_size(addition.events(), bytes);
-        self.writer.write_of(length, move |db| addition.append(db)).await
+        let appended = self.writer.write_of(length, move |db| addition.append(db)).await?;
+        appended.noticed.into_iter().for_each(|tenant| self.notice_signal.notify(&tenant));
+        Ok(appended.seq)
     }
 
     async fn events(

@@ -8,8 +8,8 @@ use crate::identity::{
 use a2a_hub_protocol::{
     boards::BoardRequest,
     operation::{
-        DeviceRequest, Operation, PeopleRequest, QuestionRequest, RuleRequest, TopicRequest,
-        WorktreeRequest,
+        DeviceRequest, NoticeRequest, Operation, PeopleRequest, QuestionRequest, RuleRequest,
+        TopicRequest, WorktreeRequest,
     },
 };
 
@@ -69,6 +69,8 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
             (Access::Use, May(Answer))
         }
         Operation::Question(QuestionRequest::List(_) | QuestionRequest::History { .. })
+        // Notices are about tasks of others.
+        | Operation::Notice(NoticeRequest::List(_))
         | Operation::Permission(RuleRequest::List | RuleRequest::Suggest)
         | Operation::People(PeopleRequest::Me)
         | Operation::ListDeliveries { .. }
@@ -79,6 +81,8 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         | Operation::CheckAgent { .. }
         | Operation::WatchHub
         | Operation::GetCard { agent: None } => (Access::Use, May(Read)),
+        // A tenant's notices are seen by everybody at once.
+        Operation::Notice(NoticeRequest::See(_)) => (Access::Use, Never),
         Operation::Worktree(WorktreeRequest::Diff { .. }) => (Access::Operate, OwnTask(Read)),
         Operation::Worktree(WorktreeRequest::Discard { .. }) => (Access::Operate, OwnTask(Cancel)),
         Operation::HandOver(_) => (Access::Operate, OwnTask(Send)),

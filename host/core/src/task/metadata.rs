@@ -69,6 +69,12 @@ pub const FLOW_FILE: &str = "flowFile";
 /// Metadata member of a task with a worktree: `{"path": …, "base": …, "repository": …}`.
 pub const WORKTREE: &str = "worktree";
 
+/// Id of the artifact with the changes of a task in a worktree. Only the hub writes it.
+pub const PATCH: &str = "patch";
+
+/// Metadata member of that artifact: the other tasks whose changes conflict with it.
+pub const CONFLICTS: &str = "conflicts";
+
 /// Metadata member of a task that was handed over: `{"to": agent, "task": id}`, and the `reason` of
 /// the failure if the hub did it.
 pub const HANDOFF: &str = "handoff";

@@ -6,6 +6,7 @@ pub mod idempotency;
 pub mod lifecycle;
 pub mod list_limits;
 pub mod metadata;
+pub mod notices;
 pub mod open_questions;
 pub mod prices;
 pub mod progress;

@@ -14,7 +14,7 @@ mod failover;
 
 pub use failover::{Failover, group_of, remaining_budget};
 
-use a2a_hub_core::task::metadata::{HANDOFF, HANDOFF_FROM, REASON};
+use a2a_hub_core::task::metadata::{HANDOFF, HANDOFF_FROM, PATCH, REASON};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
     message::{Content, Message, Metadata, Part, Role, joined_text},
@@ -24,9 +24,6 @@ use serde_json::{Value, json};
 
 /// Most handoffs between the task that began and the one that goes on now.
 pub const MAX_HANDOFFS: usize = 64;
-
-/// Artifact with the changes of a worktree, which the new agent finds as files.
-const PATCH: &str = "patch";
 
 /// Most bytes of what was asked, of what the agent said, and of the changed files.
 const MAX_REQUEST_BYTES: usize = 32 << 10;
@@ -179,6 +176,7 @@ pub fn message(task: &Task, from: &AgentId, changes: Option<&str>, note: Option<
 
 /// Latest words of the agent: its artifacts, its messages and its status.
 fn last_output(task: &Task) -> String {
+    // The new agent finds the changes of a worktree as files.
     let artifacts = task.artifacts.iter().filter(|artifact| artifact.artifact_id.as_str() != PATCH);
     let artifacts = artifacts.map(|artifact| joined_text(&artifact.parts));
     let messages = task.history.iter().filter(|message| message.role == Role::Agent);

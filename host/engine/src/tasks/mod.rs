@@ -23,7 +23,7 @@ pub use a2a_hub_store::feed::{EndsAt, Subscription};
 pub use delegation::directory::Directory;
 pub use new_task::{NewTask, ResponseMode, SubmitError, TaskRefused};
 pub(crate) use permissions::PermissionOperations;
-pub(crate) use query::questions::Questions;
+pub(crate) use query::{notices::Notices, questions::Questions};
 pub use recovery::recover_tasks::Recovered;
 
 use crate::conversations::refusals::{not_cancelable, not_waiting, require_past_event};
@@ -47,6 +47,7 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
     event::{Created, SequencedEvent, TaskEvent},
+    hub::event::HubEventKind,
     id::{AgentId, ContextId, TaskId, TenantId},
     message::{Message, Role},
     operation::StorageCondition,
@@ -119,6 +120,10 @@ impl Tasks {
         let (queue, evictions, cut) =
             (RunQueue::default(), EvictionQueue::default(), Arc::default());
         let (trees, spans, prices) = Default::default();
+        let published = events.clone();
+        storage.set_notice_listener(Arc::new(move |tenant: &TenantId| {
+            published.publish(HubEventKind::NoticesChanged { tenant: tenant.clone() });
+        }));
         Self(Arc::new(TasksParts {
             permissions: Arc::new(RuleBook::new(Arc::clone(&storage))),
             storage,

@@ -2,6 +2,7 @@
 
 use super::worktree_of_run::{PATCH, WorktreeOfRun};
 use a2a_hub_clock as clock;
+use a2a_hub_core::task::metadata::CONFLICTS;
 use a2a_hub_protocol::{
     hub::event::HubEventKind,
     id::{ArtifactId, TaskId},
@@ -106,7 +107,7 @@ impl WorktreeOfRun {
                 let conflicts = self.conflicts().await;
                 if !conflicts.is_empty() {
                     let facts = artifact.metadata.get_or_insert_default();
-                    facts.insert("conflicts".to_owned(), json!(conflicts));
+                    facts.insert(CONFLICTS.to_owned(), json!(conflicts));
                 }
                 let warning = (!conflicts.is_empty()).then(|| working(warning(task, &conflicts)));
                 let patch = Emitted::Artifact { artifact, append: false, last_chunk: true };

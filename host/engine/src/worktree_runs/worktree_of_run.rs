@@ -1,5 +1,6 @@
 //! Worktree of a run, and what its changes are reported with.
 
+pub use a2a_hub_core::task::metadata::PATCH;
 use a2a_hub_protocol::{
     hub::event::HubEventKind,
     id::{ContextId, TaskId},
@@ -7,9 +8,6 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::port::tasks::TaskPort;
 use a2a_hub_worktrees::Worktrees;
 use std::sync::Arc;
-
-/// Id of the artifact with the changes. Only the hub writes it.
-pub const PATCH: &str = "patch";
 
 /// Publishes an event of the hub.
 pub type PublishEvent = Arc<dyn Fn(HubEventKind) + Send + Sync>;

@@ -47,6 +47,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Schedule(schedule) => json!(schedule),
         Answer::Trigger(answer) => json!(answer),
         Answer::Question(answer) => json!(answer),
+        Answer::Notice(answer) => json!(answer),
         Answer::Permission(report) => json!(report),
         Answer::Device(report) => json!(report),
         Answer::People(report) => json!(report),

@@ -121,6 +121,12 @@ pub enum HubEventKind {
         /// Agent of the task.
         agent_id: AgentId,
     },
+    /// A notice arrived, or some were marked as seen: `hub/notices/list` has them.
+    NoticesChanged {
+        /// Tenant of the notices; only its listeners get the event.
+        #[serde(skip)]
+        tenant: TenantId,
+    },
     /// Git cannot merge the changes of a task in a worktree, whose run ended, with those of another
     /// task.
     WorktreeConflict {
@@ -161,6 +167,7 @@ impl HubEventKind {
             | Self::TaskState { context_id, .. }
             | Self::QuestionsChanged { context_id, .. }
             | Self::WorktreeConflict { context_id, .. } => Some(context_id.tenant()),
+            Self::NoticesChanged { tenant } => Some(tenant),
             Self::Subscribed
             | Self::AgentJoined { .. }
             | Self::AgentReplaced { .. }
@@ -228,6 +235,7 @@ mod tests {
                     state: TaskState::InputRequired,
                 },
             ),
+            event(10, HubEventKind::NoticesChanged { tenant: TenantId::parse("acme").unwrap() }),
             event(
                 11,
                 HubEventKind::StorageFailing {
@@ -248,6 +256,7 @@ mod tests {
         {"seq":8,"timestamp":"2026-01-01T00:00:00.000Z","type":"agent-joined","agentId":"echo","source":"built-in"}
         {"seq":9,"timestamp":"2026-01-01T00:00:00.000Z","type":"agent-breaker","agentId":"echo","breaker":{"state":"closed"}}
         {"seq":10,"timestamp":"2026-01-01T00:00:00.000Z","type":"task-state","taskId":"t","contextId":"c","agentId":"echo","state":"input-required"}
+        {"seq":10,"timestamp":"2026-01-01T00:00:00.000Z","type":"notices-changed"}
         {"seq":11,"timestamp":"2026-01-01T00:00:00.000Z","type":"storage-failing","error":"database or disk is full","fix":"make room"}
         {"seq":12,"timestamp":"2026-01-01T00:00:00.000Z","type":"storage-recovered","failingSince":"2026-01-01T00:00:00.000Z"}
         "#);

@@ -6,8 +6,8 @@ use crate::topics::{
 };
 use crate::{
     hub::{
-        devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, params, people,
-        permissions, questions, schemas, topic_params, trigger_params, worktree_params,
+        devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, notices, params,
+        people, permissions, questions, schemas, topic_params, trigger_params, worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
@@ -169,6 +169,8 @@ pub static METHODS: &[HubMethod] = &[
     questions::ANSWER,
     questions::LATER,
     questions::HISTORY,
+    notices::LIST,
+    notices::SEE,
     permissions::LIST,
     permissions::ADD,
     permissions::REMOVE,

@@ -9,6 +9,8 @@ mod grant_params;
 mod handoff_params;
 mod method;
 pub mod methods;
+mod notice_params;
+mod notices;
 pub mod openrpc;
 mod params;
 mod people;

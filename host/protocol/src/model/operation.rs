@@ -10,6 +10,7 @@ mod grants;
 mod handoff;
 mod health;
 mod name;
+mod notices;
 mod page;
 mod people;
 mod permissions;
@@ -42,6 +43,10 @@ pub use find::{
 pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use handoff::HandOver;
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
+pub use notices::{
+    Notice, NoticeAnswer, NoticeKind, NoticeList, NoticeQuery, NoticeRequest, NoticesSeen,
+    SeenNotices,
+};
 pub use page::{Page, TaskCursor};
 pub use people::{
     CallerInfo, InvitationReport, KeyInfo, KeyTerms, NewKeyReport, PeopleList, PeopleReport,
@@ -183,6 +188,8 @@ pub enum Operation {
     Worktree(WorktreeRequest),
     /// Lists, answers or postpones the questions of all tasks, or lists earlier ones.
     Question(QuestionRequest),
+    /// Lists the notices of all tasks, or marks some as seen.
+    Notice(NoticeRequest),
     /// Lists, makes, removes or tests standing permissions.
     Permission(RuleRequest),
     /// Lists, pairs or removes devices, which are paired browsers.
@@ -419,6 +426,8 @@ pub enum Answer {
     Worktree(WorktreeAnswer),
     /// Open questions, earlier ones, or the result of an answer.
     Question(QuestionAnswer),
+    /// Notices, or the number of those that were marked as seen.
+    Notice(NoticeAnswer),
     /// Standing permissions.
     Permission(RuleReport),
     /// Devices, or the state of a pairing.

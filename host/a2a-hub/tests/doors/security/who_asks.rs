@@ -36,6 +36,8 @@ async fn agent_program_cannot_answer_for_client() -> Result<()> {
         ("tasks/get", &json!({ "id": task })),
         ("hub/agents/register", &json!({ "agentId": "mine", "path": "/tmp/x.wasm" })),
         ("hub/reload", &json!({})),
+        ("hub/notices/list", &json!({})),
+        ("hub/notices/see", &json!({ "all": true })),
     ] {
         let ask = arguments(&hub, method, params);
         for how in ["unix", "token"] {

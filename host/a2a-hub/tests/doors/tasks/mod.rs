@@ -3,5 +3,6 @@
 mod contexts;
 mod inbox;
 mod messages;
+mod notices;
 mod operations;
 mod questions;

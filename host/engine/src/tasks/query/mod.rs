@@ -2,6 +2,7 @@
 
 mod initiator;
 pub(super) mod list;
+pub(super) mod notices;
 pub(super) mod questions;
 pub(super) mod resume;
 pub(super) mod routing_facts;

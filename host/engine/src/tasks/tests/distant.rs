@@ -5,12 +5,13 @@ use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, TaskId, TenantId},
     message::Message,
-    operation::{ContextInfo, StorageCondition, TaskPageQuery},
+    operation::{ContextInfo, SeenNotices, StorageCondition, TaskPageQuery},
 };
 use a2a_hub_store::{
     BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Head, HeadFilter, HeadPage,
-    PermissionRules, RuleUse, RunJournal, StorageError, StoreHealth, StoredTask, Tally, TaskCounts,
-    TaskIndex, TaskLog, TenantRule, memory::MemoryStorage,
+    NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules, RuleUse, RunJournal,
+    StorageError, StoreHealth, StoredTask, Tally, TaskCounts, TaskIndex, TaskLog, TenantRule,
+    memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -194,6 +195,28 @@ impl StoreHealth for Distant {
 
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.there.condition()
+    }
+}
+
+#[async_trait::async_trait]
+impl NoticeStore for Distant {
+    async fn notices(&self, filter: NoticeFilter) -> Result<NoticePage, StorageError> {
+        sleep(LATENCY).await;
+        self.there.notices(filter).await
+    }
+
+    async fn see_notices(
+        &self,
+        tenant: &TenantId,
+        seen: SeenNotices,
+        by: &Principal,
+    ) -> Result<u64, StorageError> {
+        sleep(LATENCY).await;
+        self.there.see_notices(tenant, seen, by).await
+    }
+
+    fn set_notice_listener(&self, listener: NoticeListener) {
+        self.there.set_notice_listener(listener);
     }
 }
 

@@ -36,6 +36,7 @@ impl Operation {
             Self::ResumeSchedule { .. } => "resume_schedule",
             Self::Trigger(request) => request.name(),
             Self::Question(request) => request.name(),
+            Self::Notice(request) => request.name(),
             Self::Permission(request) => request.name(),
             Self::Device(request) => request.name(),
             Self::People(request) => request.name(),

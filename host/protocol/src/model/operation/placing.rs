@@ -22,6 +22,8 @@ impl Operation {
             | Self::RetryDeliveries { task } => Some(task),
             // Its tasks are looked up, and must be of the caller's tenant.
             Self::Question(_) => None,
+            // Its notices are those of the caller's tenant.
+            Self::Notice(_) => None,
             // Its rules are those of the caller's tenant.
             Self::Permission(_) => None,
             // Its context is looked up, and must be one of the caller's tenant.

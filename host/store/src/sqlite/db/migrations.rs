@@ -77,7 +77,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 17] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 18] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -376,6 +376,24 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 17] = ["
         name   TEXT PRIMARY KEY,
         person TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
+", "
+    -- What happened and needs no answer. A task has one notice of a kind, and tasks that ended before have none.
+    CREATE TABLE notices (
+        number  INTEGER PRIMARY KEY AUTOINCREMENT,
+        task    TEXT NOT NULL,
+        tenant  TEXT NOT NULL,
+        kind    TEXT NOT NULL,
+        at      TEXT NOT NULL,
+        title   TEXT NOT NULL,
+        text    TEXT NOT NULL,
+        seen_at TEXT,
+        seen_by TEXT,
+        UNIQUE (task, kind)
+    ) STRICT;
+    CREATE INDEX notices_of_tenant ON notices (tenant, number);
+    CREATE TRIGGER notices_forgotten AFTER DELETE ON tasks BEGIN
+        DELETE FROM notices WHERE task = old.id;
+    END;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

@@ -47,8 +47,8 @@ const LOCK_POLL: Duration = Duration::from_millis(20);
 /// longer.
 pub(in crate::sqlite) const CHECKPOINT_PAGES: i64 = 12_000;
 
-/// Capacity of the statement cache: some fifty statements exist, and none should be parsed twice.
-const STATEMENTS: usize = 64;
+/// Capacity of the statement cache: some sixty statements exist, and none should be parsed twice.
+const STATEMENTS: usize = 96;
 
 /// True if a hub uses the data directory now.
 pub(in crate::sqlite) fn is_in_use(dir: &Path) -> bool {

@@ -8,7 +8,7 @@ use crate::{
     sqlite::{
         context_memory::key,
         db::{failure::SqliteFailure, schema::integer},
-        questions as question_table,
+        notices as notice_table, questions as question_table,
     },
 };
 use a2a_hub_core::access_control::Principal;
@@ -48,6 +48,14 @@ const SPARE_PAGES: i64 = 256;
 /// Pages released in one transaction. Each costs as much as a write of one.
 const PAGES_AT_ONCE: i64 = 1024;
 
+/// Result of an append.
+pub(in crate::sqlite) struct Appended {
+    /// Number of the log's last event.
+    pub(in crate::sqlite) seq: u64,
+    /// Tenant of the task, if it has a new notice.
+    pub(in crate::sqlite) noticed: Option<TenantId>,
+}
+
 /// Events to append to a log, with their rows prepared before the writer thread runs.
 pub(in crate::sqlite) struct Addition {
     task: TaskId,
@@ -78,7 +86,7 @@ impl Addition {
         self.events.len()
     }
 
-    pub(in crate::sqlite) fn append(&self, db: &Connection) -> Result<u64, SqliteFailure> {
+    pub(in crate::sqlite) fn append(&self, db: &Connection) -> Result<Appended, SqliteFailure> {
         let known = head(db, &self.task)?;
         let is_new = known.is_none();
         let has_question = known.as_ref().is_some_and(|head| head.state.is_interrupted());
@@ -99,7 +107,9 @@ impl Addition {
             let changes = questions::changes(self.expected, &self.events);
             question_table::change(db, &head, &changes, self.by.as_deref())?;
         }
-        Ok(head.seq)
+        let has_notice = notice_table::add(db, &head, &self.events, self.by.as_deref())?;
+        let noticed = has_notice.then(|| head.context.tenant().clone());
+        Ok(Appended { seq: head.seq, noticed })
     }
 }
 

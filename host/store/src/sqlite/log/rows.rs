@@ -155,7 +155,7 @@ mod tests {
             }
             all.extend(events.iter().map(json));
             let addition = Addition::new(id.clone(), stored, events, None).unwrap();
-            stored = addition.append(&db).unwrap();
+            stored = addition.append(&db).unwrap().seq;
         }
         let rows: i64 = db.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
         assert!((6..12).contains(&rows), "{rows}");
