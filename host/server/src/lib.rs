@@ -7,6 +7,7 @@ mod agent_form;
 mod five_step;
 mod hooks;
 mod http;
+mod hub_methods;
 mod join;
 mod mcp;
 mod monitoring;

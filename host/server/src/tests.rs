@@ -9,10 +9,12 @@ mod acp_turns;
 mod connections;
 mod dispatcher;
 mod http_guard;
+mod hub_methods;
 #[path = "../../../tests/harness/shapes.rs"]
 pub(crate) mod json_shapes;
 pub(crate) mod line_strategy;
 mod mcp;
+mod mcp_questions;
 mod mcp_skills;
 mod mcp_tasks;
 mod scripted;

@@ -196,7 +196,7 @@ pub fn write(
 }
 
 /// Merges the parameters of body and query; the body takes precedence.
-fn params(query: Option<&str>, body: &[u8]) -> Result<Map<String, Value>, A2aError> {
+pub(crate) fn params(query: Option<&str>, body: &[u8]) -> Result<Map<String, Value>, A2aError> {
     let query = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let mut params: Map<_, _> =
         query.map(|(name, value)| (name.into_owned(), json!(value.into_owned()))).collect();

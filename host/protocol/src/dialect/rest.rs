@@ -1,9 +1,9 @@
 //! REST requests in either version of A2A, decoded on the server side and encoded on the client
-//! side.
+//! side; and those for the methods of the hub, decoded.
 
 use crate::{
     binding::rest::{self, Verb, WrittenRequest},
-    dialect::Wire,
+    dialect::{Dialect, Wire},
     model::{
         error::A2aError,
         interface::{Binding, Version},
@@ -30,6 +30,30 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
     let operation = call.and_then(|(method, params)| wire.read_call(method, Value::Object(params)));
     let tenant = tenant.filter(|_| operation.is_ok());
     Request { wire, tenant, operation }
+}
+
+/// Prefix of the names of the hub's own methods.
+const HUB_METHODS: &str = "hub/";
+
+/// A decoded request for a method of the hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HubMethodCall {
+    /// Tenant that the parameters name.
+    pub tenant: Option<String>,
+    /// The requested operation, or the error to return.
+    pub operation: Result<Operation, A2aError>,
+}
+
+/// Decodes a request for a method of the hub. `name` is its name without `hub/`, and the body is a
+/// JSON object with its parameters; an empty body has none.
+pub fn read_hub(name: &str, body: &[u8]) -> HubMethodCall {
+    let params = rest::params(None, body);
+    let tenant = params.as_ref().ok().and_then(|params| params.get("tenant")?.as_str());
+    let tenant = tenant.map(str::to_owned);
+    let method = format!("{HUB_METHODS}{name}");
+    let operation =
+        params.and_then(|params| Dialect::Hub.operation(&method, Value::Object(params)));
+    HubMethodCall { tenant, operation }
 }
 
 /// Encodes an operation as a request, addressed to `tenant`; `None` if the version lacks the
@@ -136,6 +160,50 @@ mod tests {
     }
 
     #[test]
+    fn hub_method_takes_parameters_from_body() {
+        let asks = |name: &str, body: &str| {
+            let HubMethodCall { tenant, operation } = read_hub(name, body.as_bytes());
+            let tenant = tenant.map(|tenant| format!("for {tenant} ")).unwrap_or_default();
+            match operation {
+                Ok(operation) => format!("{tenant}{operation:?}"),
+                Err(why) => format!("{tenant}{:?}: {why}", why.kind),
+            }
+        };
+        let told = [
+            asks("ping", ""),
+            asks("ping", " \n"),
+            asks("events", "{}"),
+            asks("agents/get", r#"{"agentId": "echo", "tenant": "acme"}"#),
+            asks("agents/get", ""),
+            asks("agents/get", "[]"),
+            asks("agents/get", "null"),
+            asks("agents/get", "agentId=echo"),
+            asks("agents/get", r#"{"agentId": "echo", "agentId": "codex"}"#),
+            asks("", "{}"),
+            asks("no/such", "{}"),
+            asks("ping/", "{}"),
+            asks("questions%2Flist", "{}"),
+            asks("../message/send", "{}"),
+        ];
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        Ping
+        Ping
+        WatchHub
+        for acme GetAgent { id: AgentId("echo") }
+        InvalidParams: `params`: missing field `agentId`
+        InvalidRequest: the body must be a JSON object
+        InvalidRequest: the body must be a JSON object
+        Parse: the request is not JSON: expected value at line 1 column 1
+        InvalidRequest: an object of the request has two members called `agentId` at line 1 column 29
+        MethodNotFound: no method is called `hub/`; `rpc.discover` lists them
+        MethodNotFound: no method is called `hub/no/such`; `rpc.discover` lists them
+        MethodNotFound: no method is called `hub/ping/`; `rpc.discover` lists them
+        MethodNotFound: no method is called `hub/questions%2Flist`; `rpc.discover` lists them
+        MethodNotFound: no method is called `hub/../message/send`; `rpc.discover` lists them
+        "#);
+    }
+
+    #[test]
     fn stream_request_is_read_in_both_versions() {
         let one =
             r#"{"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}"#;
@@ -160,6 +228,8 @@ mod tests {
                 read(verb, &path, Some(&query), &body);
                 read(verb, &format!("tasks/{path}"), Some(&query), b"{}");
             }
+            read_hub(&path, &body);
+            read_hub("questions/answer", &body);
         }
     }
 }

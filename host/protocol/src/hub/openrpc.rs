@@ -10,6 +10,10 @@ use crate::{
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
+/// Description of the interface as a whole.
+const DESCRIPTION: &str = "Over HTTP, each method `hub/...` is also `POST /hub/...` with the parameters as a JSON object: \
+    docs/reference/http.md";
+
 /// OpenRPC document for a hub of this `version`.
 pub fn discover(version: &str) -> Value {
     // OpenRPC uses JSON Schema draft 7.
@@ -23,7 +27,7 @@ pub fn discover(version: &str) -> Value {
     });
     json!({
         "openrpc": "1.3.2",
-        "info": { "title": "a2a-hub", "version": version },
+        "info": { "title": "a2a-hub", "description": DESCRIPTION, "version": version },
         "methods": methods,
         "components": { "schemas": schemas.take_definitions(true), "errors": Map::from_iter(errors) },
     })

@@ -8,19 +8,16 @@ use crate::http::{
     context::{context, extensions_header, hub_url, version, with_extensions},
     origin_guard,
     paths::EndpointPath,
-    reply::{TODAYS, answer, json_body, media, refusal, rest_body},
-    sse::{event_stream, frames},
+    reply::{TODAYS, answer, json_body, media, refusal, rest_answer},
 };
-use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     binding::rest::Verb,
     dialect::{Dialect, rest},
     error::{A2aError, ErrorKind},
 };
 use a2a_hub_rpc::{
-    dispatcher::{Dispatcher, OperationRefusal, RequestContext, SpelledAnswer},
-    jsonrpc::{self, Stream},
-    retry_after::RETRY_AFTER_SECONDS,
+    dispatcher::{Dispatcher, RequestContext},
+    jsonrpc,
 };
 use axum::{
     Router,
@@ -30,7 +27,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
-use serde_json::Value;
 
 /// Routes of all endpoints.
 pub(crate) fn routes() -> Router<Dispatcher> {
@@ -135,18 +131,5 @@ async fn rest_call(
         },
         Err(why) => Err(of.unreadable(dialect, why).into()),
     };
-    match spelled {
-        // REST clients expect a JSON body even without a result.
-        Ok(Reply::One(SpelledAnswer::Tree(Value::Null))) => rest_body("{}", media),
-        Ok(Reply::One(SpelledAnswer::Text(answer))) => rest_body(answer, media),
-        Ok(Reply::One(SpelledAnswer::Tree(mut answer))) => {
-            wire.echo_tenant(&mut answer, tenant.as_deref());
-            rest_body(answer.to_string(), media)
-        }
-        Ok(Reply::Stream(stream)) => event_stream(frames(Stream::bare(dialect, stream))),
-        Err(OperationRefusal { why, is_busy }) => {
-            let again = is_busy.then(|| [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]);
-            (again, refusal(&why, dialect, media)).into_response()
-        }
-    }
+    rest_answer(spelled, dialect, media, |answer| wire.echo_tenant(answer, tenant.as_deref()))
 }

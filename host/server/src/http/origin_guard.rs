@@ -16,7 +16,7 @@ use super::{
     header_value::{SEC_FETCH_SITE, only},
     hub_names::HubNames,
     identity::{Credential, Unidentified, identify},
-    paths::{EndpointPath, HOOKS, JOIN, PAIR, is_of_page},
+    paths::{EndpointPath, HOOKS, HUB_METHODS, JOIN, PAIR, is_of_page},
     reply::{self, TODAYS, json_body, plain_error},
 };
 use crate::a2a::jwks;
@@ -272,8 +272,13 @@ fn refusal(status: StatusCode, why: &str, path: &str) -> Response {
     plain_error(status, why)
 }
 
-/// Error response to a request of the wrong media type at an A2A endpoint; `None` for other paths.
+/// Error response to a request of the wrong media type at an A2A endpoint, or for a method of the
+/// hub; `None` for other paths.
 fn wrong_media(path: &str, why: &str) -> Option<Response> {
+    if path.starts_with(HUB_METHODS) {
+        let why = A2aError::new(ErrorKind::ContentTypeNotSupported, why);
+        return Some(reply::refusal(&why, Dialect::Hub, None));
+    }
     let is_hub =
         path.strip_prefix(HUB).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if !is_hub && !path.starts_with(AGENTS) {

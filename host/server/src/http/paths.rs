@@ -1,5 +1,5 @@
 //! Paths of official A2A's endpoints: `/a2a` for the hub, `/agents/{id}` for each agent; the prefix
-//! of webhooks; and those of the web page.
+//! of webhooks, and of the hub's methods over REST; and those of the web page.
 
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -14,6 +14,9 @@ pub(crate) const HOOKS: &str = "/hooks/";
 
 /// Path at which a person exchanges an invitation for a key.
 pub(crate) const JOIN: &str = "/join";
+
+/// Prefix of the paths of the hub's methods, which is that of their names.
+pub(crate) const HUB_METHODS: &str = "/hub/";
 
 /// Path of the web page's first view, and prefix of its files and other views.
 pub(crate) const PAGE: &str = "/ui/";

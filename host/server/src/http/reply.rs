@@ -8,7 +8,8 @@ use a2a_hub_protocol::{
     interface::{Binding, Version},
 };
 use a2a_hub_rpc::{
-    jsonrpc::{EncodedRefusal, Enveloped, Update},
+    dispatcher::{OperationRefusal, Spelled, SpelledAnswer},
+    jsonrpc::{EncodedRefusal, Enveloped, Stream, Update},
     retry_after::RETRY_AFTER_SECONDS,
 };
 use axum::{
@@ -18,7 +19,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures::stream;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Dialect of an error response to a request whose version is unknown.
 pub(crate) const TODAYS: Dialect =
@@ -69,6 +70,30 @@ pub(crate) fn media(headers: &HeaderMap) -> Option<&'static str> {
 /// Response with a REST answer.
 pub(crate) fn rest_body(text: impl Into<Body>, media: Option<&'static str>) -> Response {
     ([(header::CONTENT_TYPE, media.unwrap_or("application/json"))], text.into()).into_response()
+}
+
+/// Converts the result of an operation to a REST response. `complete` is called with an answer that
+/// is no text yet.
+pub(crate) fn rest_answer(
+    spelled: Spelled,
+    dialect: Dialect,
+    media: Option<&'static str>,
+    complete: impl FnOnce(&mut Value),
+) -> Response {
+    match spelled {
+        // REST clients expect a JSON body even without a result.
+        Ok(Reply::One(SpelledAnswer::Tree(Value::Null))) => rest_body("{}", media),
+        Ok(Reply::One(SpelledAnswer::Text(answer))) => rest_body(answer, media),
+        Ok(Reply::One(SpelledAnswer::Tree(mut answer))) => {
+            complete(&mut answer);
+            rest_body(answer.to_string(), media)
+        }
+        Ok(Reply::Stream(stream)) => event_stream(frames(Stream::bare(dialect, stream))),
+        Err(OperationRefusal { why, is_busy }) => {
+            let again = is_busy.then(|| [(header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]);
+            (again, refusal(&why, dialect, media)).into_response()
+        }
+    }
 }
 
 /// HTTP status of a refusal.

@@ -1,6 +1,6 @@
 //! HTTP server: JSON-RPC on `POST /`, a page on `GET /`, streams as server-sent events on `POST
-//! /stream`, `GET /health`, `/ready` and `/metrics`, cards, keys, gRPC, MCP on `/mcp`, the
-//! five-step protocol, and webhooks for triggers.
+//! /stream`, methods over REST below `/hub`, `GET /health`, `/ready` and `/metrics`, cards, keys,
+//! gRPC, MCP on `/mcp`, the five-step protocol, and webhooks for triggers.
 
 use super::{
     body::read_body,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     a2a::{ard, cards, grpc, jwks, registry, rest},
-    five_step, hooks, join,
+    five_step, hooks, hub_methods, join,
     mcp::McpHttp,
     monitoring::{metrics, probes},
     page,
@@ -105,6 +105,7 @@ impl HttpServer {
             .merge(registry::routes())
             .merge(ard::routes())
             .merge(hooks::routes())
+            .merge(hub_methods::routes())
             .merge(page::routes())
             .merge(join::routes())
             .merge(jwks::routes())

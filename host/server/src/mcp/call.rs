@@ -29,7 +29,7 @@ use http::request::Parts;
 use rmcp::{
     RoleServer,
     model::{
-        CallToolResponse, ClientCapabilities, ElicitRequestParams, JsonObject,
+        CallToolResponse, ClientCapabilities, ElicitRequestParams, ElicitResult, JsonObject,
         ProgressNotificationParam, ProtocolVersion,
     },
     service::RequestContext,
@@ -326,11 +326,11 @@ impl McpCall<'_> {
     async fn put(&self, task: &Task, agent: Option<&str>) -> Result<Put, A2aError> {
         // A question of an agent's child task goes to the client of the root task instead.
         let is_program = matches!(self.caller, Principal::AgentTask { .. });
-        if is_program || !self.context.client_capabilities().is_some_and(|can| asks_users(&can)) {
+        if is_program || !self.shows_forms() {
             return Ok(Put::Unanswered);
         }
         let Some(form) = question::form(task, agent) else { return Ok(Put::Unanswered) };
-        if self.context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28) {
+        if self.repeats_calls() {
             return Ok(Put::Form(Box::new(result::asks(task, form).into())));
         }
         Ok(match self.fill(task, form).await {
@@ -352,14 +352,36 @@ impl McpCall<'_> {
         })
     }
 
+    /// True if the client shows forms to its user.
+    pub(super) fn shows_forms(&self) -> bool {
+        self.context.client_capabilities().is_some_and(|can| asks_users(&can))
+    }
+
+    /// True if the client shows a form that is the result of a call, and repeats the call with the
+    /// user's answer; other versions have requests of the server.
+    pub(super) fn repeats_calls(&self) -> bool {
+        self.context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28)
+    }
+
     /// Shows the user the form of a task's question, in versions with requests of the server.
     pub(super) async fn fill(&self, task: &Task, form: ElicitRequestParams) -> FormOutcome {
-        let filled = tokio::select! {
-            filled = timeout(FORM_TIMEOUT, self.context.peer.create_elicitation(form)) => filled,
-            () = self.context.ct.cancelled() => return FormOutcome::Cancelled,
-        };
-        let Ok(Ok(filled)) = filled else { return FormOutcome::Unanswered };
-        question::answer(task, &filled).map_or(FormOutcome::Unanswered, FormOutcome::Answered)
+        match self.elicit(form).await {
+            Some(filled) => question::answer(task, &filled)
+                .map_or(FormOutcome::Unanswered, FormOutcome::Answered),
+            None if self.context.ct.is_cancelled() => FormOutcome::Cancelled,
+            None => FormOutcome::Unanswered,
+        }
+    }
+
+    /// Shows the user a form, in versions with requests of the server; `None` without an answer in
+    /// time, or if the client cancels the call.
+    pub(super) async fn elicit(&self, form: ElicitRequestParams) -> Option<ElicitResult> {
+        tokio::select! {
+            filled = timeout(FORM_TIMEOUT, self.context.peer.create_elicitation(form)) => {
+                filled.ok()?.ok()
+            }
+            () = self.context.ct.cancelled() => None,
+        }
     }
 
     async fn current_result(&self, task: &TaskId) -> Result<rmcp::model::CallToolResult, A2aError> {
@@ -385,7 +407,7 @@ impl McpCall<'_> {
 }
 
 /// True if the client can show forms. Elicitation without modes means forms.
-pub(super) fn asks_users(client: &ClientCapabilities) -> bool {
+fn asks_users(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
 }
 

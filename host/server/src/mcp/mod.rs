@@ -5,7 +5,7 @@
 //! unix socket  hub/speak { protocol: mcp }    lines ──┐
 //!                                                     ├── session ── call ── Dispatcher ── Hub
 //! HTTP         /mcp, behind the origin guard  http ───┘      │         │
-//!                       tools, skills, task_requests       result, question, progress
+//!            tools, skills, questions, task_requests       result, question, progress
 //! ```
 //!
 //! The SDK implements the protocol in all its versions. `message` reads what clients send, and
@@ -13,7 +13,7 @@
 //! operations and back. The conversions are pure: `capabilities` (offered to a caller), `tools`
 //! (descriptions and arguments), `result` and `structured` (of a call), `question` (a task's
 //! question as a form), `tasks` (as two revisions have them) and `progress`. The module
-//! `model` has those of resources, prompts, and tools of skills.
+//! `model` has those of resources, prompts, and tools of skills and of the questions of all tasks.
 
 mod accept;
 mod call;
@@ -24,6 +24,7 @@ mod lines;
 mod message;
 mod model;
 mod question;
+mod questions;
 mod result;
 mod session;
 mod session_manager;

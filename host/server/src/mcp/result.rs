@@ -63,11 +63,16 @@ pub(super) fn refused(why: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(why)])
 }
 
-/// Result that asks the client to ask its user and to repeat the call.
+/// Result that asks the client to ask its user a task's question, and to repeat the call.
 pub(super) fn asks(task: &Task, form: ElicitRequestParams) -> InputRequiredResult {
+    asks_with(form, question::CallState::by(task).write())
+}
+
+/// Result that asks the client to show its user a form, and to repeat the call with this state.
+pub(super) fn asks_with(form: ElicitRequestParams, state: String) -> InputRequiredResult {
     let mut requests = InputRequests::new();
     requests.insert(INPUT.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)));
-    InputRequiredResult::new(Some(requests), Some(question::CallState::by(task).write()))
+    InputRequiredResult::new(Some(requests), Some(state))
 }
 
 fn artifact_blocks(task: &Task, artifact: &Artifact) -> Vec<ContentBlock> {

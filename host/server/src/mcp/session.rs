@@ -4,7 +4,9 @@ use super::{
     call::McpCall,
     capabilities::{capabilities, offers_tasks},
     failure::{answered, error},
-    question, result,
+    question,
+    questions::ConfirmedByUser,
+    result,
     skills::tools_of,
     structured,
     subscriptions::Subscriptions,
@@ -158,15 +160,18 @@ impl McpSession {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<Result<CallToolResponse, A2aError>, Miscalled> {
-        if !self.offers(&request.name) {
+        let caller = self.principal(&context.extensions);
+        if !self.offers(&request.name) || !tools::is_known_to(&caller, &request.name) {
             return Err(Miscalled::NoTool);
         }
         let called = tools::read(&request.name, request.arguments)?;
-        let caller = self.principal(&context.extensions);
-        let back = match request.request_state.as_deref().map(question::CallState::read) {
-            Some(Some(call_state)) => {
-                Some(self.brought(&caller, call_state, request.input_responses.as_ref()).await)
-            }
+        let responses = request.input_responses.as_ref();
+        let state = request.request_state.as_deref();
+        let answers = matches!(called, Called::Question(_) | Called::Answer(_));
+        let confirmed = answers.then(|| ConfirmedByUser::read(state, responses)).flatten();
+        let state = state.filter(|_| confirmed.is_none());
+        let back = match state.map(question::CallState::read) {
+            Some(Some(call_state)) => Some(self.brought(&caller, call_state, responses).await),
             // Creating a new task instead would repeat the work.
             Some(None) => {
                 let why = "must be what the call before was answered with";
@@ -186,6 +191,7 @@ impl McpSession {
             Called::ListAgents => self.list(&call.caller).await,
             Called::Topic(request) => self.topic(&call.caller, request).await,
             Called::Board(request) => self.board(&call.caller, request).await,
+            Called::Question(request) => call.question(request, confirmed).await,
             Called::Check(task, wait) => call.check(&task, wait).await,
             Called::Cancel(task) => call.cancel(&task).await,
             Called::Answer(answer) => match back {
@@ -195,7 +201,7 @@ impl McpSession {
                     call.answer(&answer).await
                 }
                 Some((call_state, None)) => call.check(&call_state.task, Duration::ZERO).await,
-                None => call.answer(&answer).await,
+                None => call.answer_if_confirmed(answer, confirmed).await,
             },
         })
     }

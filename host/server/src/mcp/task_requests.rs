@@ -2,7 +2,7 @@
 //! and a call that asks for a task.
 
 use super::{
-    call::{FormOutcome, McpCall, McpStreamEnd, asks_users},
+    call::{FormOutcome, McpCall, McpStreamEnd},
     failure::error,
     question,
     tasks::{self, RELATED, TaskForm, UNREAD},
@@ -211,7 +211,8 @@ impl McpCall<'_> {
                 | Called::Cancel(_)
                 | Called::Answer(_)
                 | Called::Topic(_)
-                | Called::Board(_),
+                | Called::Board(_)
+                | Called::Question(_),
             ) => {
                 let why = format!("`{name}` is answered at once; call it without `task`");
                 return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None));
@@ -326,10 +327,6 @@ impl McpCall<'_> {
         let parts = message_builder::text(text);
         let operation = message_builder::answer(&task.id, parts, question.as_deref())?;
         self.dispatcher.ask(&self.caller, operation).await.map(drop)
-    }
-
-    fn shows_forms(&self) -> bool {
-        self.context.client_capabilities().is_some_and(|can| asks_users(&can))
     }
 
     async fn found(&self, id: &str) -> Result<Task, ErrorData> {

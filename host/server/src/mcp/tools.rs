@@ -1,14 +1,14 @@
 //! Tools for MCP clients: one for each agent, named by its id, four to manage tasks, and those for
-//! topics and blackboards. Agent ids contain no underscore, so the names cannot collide.
+//! topics, blackboards and questions. Agent ids contain no underscore, so the names cannot collide.
 
 use super::structured::{self, object};
-use crate::mcp::model::skill_tools;
+use crate::mcp::model::{question_tools, skill_tools};
 use a2a_hub_core::{access_control::Principal, text::plain_text};
 use a2a_hub_protocol::boards::{BoardRequest, BoardTool, board_call, board_tools};
 use a2a_hub_protocol::topics::{TopicTool, topic_call, topic_tools};
 use a2a_hub_protocol::{
     id::{AgentId, TaskId},
-    operation::{AgentInfo, TopicRequest},
+    operation::{AgentInfo, QuestionRequest, TopicRequest},
 };
 use rmcp::model::{Icon, JsonObject, Tool, ToolAnnotations};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -59,6 +59,8 @@ pub(super) enum Called {
     Topic(TopicRequest),
     /// Reads or changes blackboards.
     Board(BoardRequest),
+    /// Lists, answers or postpones the questions of all tasks.
+    Question(QuestionRequest),
 }
 
 /// Error of a tool call.
@@ -186,6 +188,11 @@ pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Called, 
             (None, Err(_)) if let Some(request) = board_call(name, &arguments) => {
                 request.map(Called::Board).map_err(Miscalled::Arguments)
             }
+            (None, Err(_))
+                if let Some(request) = question_tools::question_call(name, &arguments) =>
+            {
+                request.map(Called::Question).map_err(Miscalled::Arguments)
+            }
             (None, Ok(agent)) => {
                 let ask: Ask = arguments_of(name, arguments)?;
                 Ok(Called::Agent(agent, ask))
@@ -211,12 +218,13 @@ pub(super) fn is_for_clients(agent: &AgentInfo) -> bool {
     !agent.unlisted || agent.id.as_str() == FLOW_RUNNER
 }
 
-/// All tools: one for each agent, those of skills, and those for tasks, topics and blackboards. The
-/// names of the hub's own tools are for no skill.
+/// All tools: one for each agent, those of skills, and those for tasks, topics, blackboards and
+/// questions. The names of the hub's own tools are for no skill.
 pub(super) fn all(agents: &[AgentInfo]) -> Vec<Tool> {
     let of_topics = topic_tools().into_iter().map(of_topics);
     let of_boards = board_tools().into_iter().map(of_boards);
-    let hub_tools: Vec<_> = of_tasks().into_iter().chain(of_topics).chain(of_boards).collect();
+    let hub_tools = of_tasks().into_iter().chain(of_topics).chain(of_boards);
+    let hub_tools: Vec<_> = hub_tools.chain(question_tools::all()).collect();
     let skills = skill_tools::all(agents).into_iter().map(|skill| skill.tool());
     let skills = skills.map(|tool| tool.with_raw_output_schema(structured::result_schema()));
     let skills = skills.filter(|tool| hub_tools.iter().all(|hub_tool| hub_tool.name != tool.name));
@@ -237,10 +245,18 @@ fn of_boards(tool: BoardTool) -> Tool {
     of_topics(TopicTool { name, description, arguments, answer, is_read_only })
 }
 
-/// True if the caller may have use for the tool: only programs of agents change blackboards.
+/// True if the caller may have use for the tool: only programs of agents change blackboards, and
+/// none of them answers questions.
 pub(super) fn is_for(caller: &Principal, tool: &Tool) -> bool {
     let is_change = board_tools().iter().any(|it| it.name == tool.name && !it.is_read_only);
-    !is_change || matches!(caller, Principal::AgentTask { .. })
+    let has_use = !is_change || matches!(caller, Principal::AgentTask { .. });
+    has_use && is_known_to(caller, &tool.name)
+}
+
+/// True unless a tool of this name does not exist for the caller: the tools for questions are for
+/// those with the access of their operations.
+pub(super) fn is_known_to(caller: &Principal, tool: &str) -> bool {
+    !question_tools::is_one(tool) || question_tools::are_for(caller)
 }
 
 fn of_agent(agent: &AgentInfo) -> Tool {
@@ -405,7 +421,7 @@ mod tests {
         let program =
             Principal::AgentTask { agent: AgentId::parse("a").unwrap(), task: TaskId::new("t") };
         let of = |caller: &Principal| tools.iter().filter(|tool| is_for(caller, tool)).count();
-        assert_eq!((of(&Principal::Operator), of(&program)), (9, 13));
+        assert_eq!((of(&Principal::Operator), of(&program)), (12, 13));
         let told = tools[0].description.as_deref().unwrap();
         assert!(told.contains("The agent says of itself: \"does [2Jthings xxx"), "{told}");
         assert!(told.contains("Its skills, in its own words: \"S: a b\""), "{told}");

@@ -366,13 +366,16 @@ use Audience::{Everybody, Known, OwnBrowser};
 /// Request to one binding: method, path, and body.
 type BoundRequest = (&'static str, &'static str, &'static str);
 
-const BINDINGS: [(Audience, BoundRequest); 22] = [
+const BINDINGS: [(Audience, BoundRequest); 25] = [
     (Known, ("POST", "/", r#"{"jsonrpc":"2.0","id":1,"method":"hub/ping"}"#)),
     (Known, ("POST", "/stream", r#"{"jsonrpc":"2.0","id":1,"method":"hub/ping"}"#)),
     (Known, ("POST", "/a2a", r#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}"#)),
     (Known, ("POST", "/agents/claude-code", r#"{"jsonrpc":"2.0","id":1,"method":"ListTasks"}"#)),
     (Known, ("GET", "/a2a/rest/tasks", "")),
     (Known, ("GET", "/agents/claude-code/rest/tasks", "")),
+    (Known, ("POST", "/hub/ping", "")),
+    (Known, ("POST", "/hub/questions/list", "{}")),
+    (Known, ("GET", "/hub/questions/list", "")),
     (Known, ("POST", "/lf.a2a.v1.A2AService/ListTasks", "grpc")),
     (Known, ("POST", "/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)),
     (Known, ("GET", "/mcp", "websocket")),
@@ -524,4 +527,24 @@ async fn every_binding_is_guarded_alike() {
     assert!(page.contains("www-authenticate: Bearer realm=\"a2a-hub\"\n"), "{page}");
     let wrong = own.head(a2a, "host: HERE|authorization: Bearer 00").await;
     assert!(wrong.contains("error=\"invalid_token\""), "{wrong}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hub_methods_take_json_by_post() {
+    let own = TestServer::new(Own, &TestTokens::new()).await;
+    for method in ["GET", "PUT", "DELETE"] {
+        let head = own.head((method, "/hub/ping", ""), "host: HERE").await;
+        assert!(head.starts_with("HTTP/1.1 405 ") && head.contains("allow: POST\n"), "{head}");
+    }
+    for (path, headers, body, status) in [
+        ("/hub/ping", "host: HERE", "", "200"),
+        ("/hub/ping", "host: HERE", "{}", "200"),
+        ("/hub/no/such", "host: HERE", "{}", "404"),
+        ("/hub/", "host: HERE", "{}", "404"),
+        ("/hub", "host: HERE", "{}", "404"),
+        ("/hub/ping", "host: HERE|content-type: text/plain", "", "415"),
+        ("/hub/ping", "host: HERE|content-encoding: gzip", "{}", "415"),
+    ] {
+        assert_eq!(own.status(("POST", path, body), headers).await, status, "{path} {headers}");
+    }
 }

@@ -97,6 +97,11 @@ async fn mcp_connection_survives_arbitrary_json() {
             "tools/call",
             json!({ "name": "answer_task", "arguments": { "task_id": "t", "message": "m" } }),
         ),
+        ("tools/call", json!({ "name": "list_questions", "arguments": { "limit": 1 } })),
+        (
+            "tools/call",
+            json!({ "name": "answer_question", "arguments": { "ids": ["q"], "answer": "deny" } }),
+        ),
         ("resources/list", json!({ "cursor": "1" })),
         ("resources/read", json!({ "uri": "a2a-hub://tasks/t" })),
         ("notifications/cancelled", json!({ "requestId": 1, "reason": "r" })),

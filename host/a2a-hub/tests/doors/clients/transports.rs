@@ -4,7 +4,7 @@ use crate::{hub::InProcessHub, stage::GRANT};
 use a2a_hub::{BuiltIn, Hub, Reply, ReplyStream};
 use a2a_hub_config::Settings;
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::{hub::methods, operation::Answer, v03};
+use a2a_hub_protocol::{error::ErrorKind, hub::methods, operation::Answer, v03};
 use a2a_hub_tests::{Client, RpcError, message_to, test_guests};
 use anyhow::{Context as _, Result};
 use futures::{FutureExt as _, future::BoxFuture};
@@ -22,10 +22,11 @@ type Way = Box<dyn Fn(&'static str, Value, bool) -> BoxFuture<'static, Result<Ve
 async fn responses_are_same_over_transports() -> Result<()> {
     let hub = InProcessHub::builder().config(GRANT).plugin("guest", test_guests()?).start().await?;
     let (inside, _dir) = hub_in_process().await?;
-    let ways: [(&str, Way); 4] = [
+    let ways: [(&str, Way); 5] = [
         ("http", over(Client::http(&hub))),
         ("sse", over_sse(Client::http(&hub))),
         ("unix", over(Client::unix(&hub))),
+        ("rest", over_rest(&hub)),
         ("in process", in_process(inside)),
     ];
     let mut told = Vec::new();
@@ -98,6 +99,16 @@ async fn responses_are_same_over_transports() -> Result<()> {
         []
     hub/deliveries/retry null
         {"code":-32001,"reason":"TASK_NOT_FOUND"}
+    hub/questions/list null
+        {"questions":[],"total":0}
+    hub/questions/answer null
+        [{"answered":false,"error":"no task asks the question `none` now; `hub/questions/list` shows the open ones, and `hub/questions/history` the others","id":"…"}]
+    hub/questions/later null
+        {"code":-32005,"reason":"UNSUPPORTED_OPERATION"}
+    hub/questions/answer null
+        {"code":-32602,"reason":"INVALID_PARAMS"}
+    hub/no/such/method null
+        {"code":-32601,"reason":"METHOD_NOT_FOUND"}
     no/such/method null
         {"code":-32601,"reason":"METHOD_NOT_FOUND"}
     "#);
@@ -141,6 +152,11 @@ fn cases() -> Vec<(&'static str, Value, bool)> {
         ask("message/send", pushed("https://169.254.169.254/")),
         ask("hub/deliveries/list", json!({})),
         ask("hub/deliveries/retry", json!({"taskId": "no-such-task"})),
+        ask("hub/questions/list", json!({"kind": "permission"})),
+        ask("hub/questions/answer", json!({"ids": ["none"], "answer": "allow"})),
+        ask("hub/questions/later", json!({"id": "none", "forMs": 1})),
+        ask("hub/questions/answer", json!({"ids": [], "answer": "allow"})),
+        ask("hub/no/such/method", json!({})),
         ask("no/such/method", json!({})),
     ]
 }
@@ -202,6 +218,31 @@ fn over_sse(client: Client) -> Way {
     Box::new(move |method, params, _| way(method, params, true))
 }
 
+/// Calls the hub's own methods by their paths, and all others as JSON-RPC.
+fn over_rest(hub: &InProcessHub) -> Way {
+    let (base, others) = (format!("http://{}", hub.http()), over(Client::http(hub)));
+    Box::new(move |method, params, streams| {
+        if !method.starts_with("hub/") {
+            return others(method, params, streams);
+        }
+        let url = format!("{base}/{method}");
+        async move {
+            let response = reqwest::Client::new().post(url).json(&params).send().await?;
+            let status = response.status().as_u16();
+            let answer: Value = response.json().await?;
+            if status == 200 {
+                return Ok(vec![answer]);
+            }
+            let reason = &answer["error"]["details"][0]["reason"];
+            let kind = ErrorKind::ALL.into_iter().find(|kind| reason == kind.reason());
+            let kind = kind.with_context(|| format!("no reason in {answer}"))?;
+            anyhow::ensure!(status == kind.official().http, "{status} {answer}");
+            Ok(refused(kind.hub_code().into(), reason))
+        }
+        .boxed()
+    })
+}
+
 fn in_process(hub: Arc<Hub>) -> Way {
     Box::new(move |method, params, _| {
         let hub = hub.clone();
@@ -216,6 +257,7 @@ fn in_process(hub: Arc<Hub>) -> Way {
                     vec![v03::json::write_message(&message)]
                 }
                 Ok(Reply::One(Answer::Deliveries(deliveries))) => vec![json!(deliveries)],
+                Ok(Reply::One(Answer::Question(answer))) => vec![json!(answer)],
                 Ok(Reply::One(other)) => anyhow::bail!("no case is answered by {other:?}"),
                 Ok(Reply::Stream(ReplyStream::Hub(_))) => {
                     anyhow::bail!("no case listens to the whole hub")
