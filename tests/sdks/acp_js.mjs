@@ -2,14 +2,16 @@
 // server's command.
 
 import { spawn } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
+import { AcpSchema, ConnectionCheck } from './acp_schema.mjs';
 import { SDK, URL as HUB, sleep, same, so, tell } from './stage.mjs';
 
 const command = process.argv.slice(5);
-const place = `${SDK}/node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js`;
-const { client, ndJsonStream, PROTOCOL_VERSION } = await import(pathToFileURL(place));
+const place = `${SDK}/node_modules/@agentclientprotocol/sdk`;
+const { client, ndJsonStream, PROTOCOL_VERSION } = await import(pathToFileURL(`${place}/dist/v1/stable/acp.js`));
+const published = new AcpSchema(`${place}/schema/v1/schema.json`);
 const cwd = process.env.WORKSPACE;
 
 const updates = [];
@@ -18,9 +20,19 @@ const forms = [];
 let fill = () => ({ action: 'cancel' });
 let decide = () => ({ outcome: 'cancelled' });
 
+const checks = [];
+// Stream that shows what passes through it.
+const shown = (see) => new TransformStream({
+  transform(bytes, to) { see(bytes); to.enqueue(bytes); },
+});
 const open = () => {
   const agent = spawn(command[0], command.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
-  const stream = ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
+  const check = new ConnectionCheck(published);
+  checks.push(check);
+  const written = shown((bytes) => check.client(bytes));
+  written.readable.pipeTo(Writable.toWeb(agent.stdin)).catch(() => {});
+  const read = Readable.toWeb(agent.stdout).pipeThrough(shown((bytes) => check.agent(bytes)));
+  const stream = ndJsonStream(written.writable, read);
   const app = client({ name: 'driver' })
     .onRequest('session/request_permission', ({ params }) => {
       asked.push(params);
@@ -255,7 +267,38 @@ async function errors() {
   same((await refused(editor.request('session/fork', { sessionId: session }))).code, -32601);
 }
 
+// Every line that the hub wrote in the steps before.
+async function schema() {
+  same(checks.flatMap((check) => check.faults.agent), []);
+  const kinds = new Set(checks.flatMap((check) => [...check.kinds]));
+  const wanted = [
+    'initialize result', 'session/new result', 'session/load result', 'session/resume result', 'session/list result',
+    'session/prompt result', 'session/set_mode result', 'session/set_config_option result', 'session/close result',
+    'session/delete result', 'session/request_permission', 'elicitation/create', 'session/prompt error',
+    'session/update agent_message_chunk', 'session/update user_message_chunk', 'session/update session_info_update',
+    'session/update current_mode_update', 'session/update config_option_update',
+  ];
+  same(wanted.filter((kind) => !kinds.has(kind)), []);
+  const copy = new URL('../schemas/acp-v1.json', import.meta.url);
+  same(published.json, JSON.parse(readFileSync(copy, 'utf8')));
+
+  // An invalid line is found.
+  for (const [message, where] of [
+    [{ method: 'session/update', params: { sessionId: 's', update: { sessionUpdate: 'tool_call', title: 'x' } } }, 'toolCallId'],
+    [{ method: 'session/update', params: { sessionId: 7, update: { sessionUpdate: 'current_mode_update', currentModeId: 'ask' } } }, 'sessionId'],
+    [{ id: 1, result: { stopReason: 'done' } }, '/id'],
+    [{ id: null, error: { code: 'x', message: 'y' } }, 'code'],
+    [{ method: 'session/prompt', id: 1, params: {} }, '/method'],
+  ]) {
+    const check = new ConnectionCheck(published);
+    const line = JSON.stringify({ jsonrpc: '2.0', ...message });
+    check.agent(new TextEncoder().encode(`${line}\n`));
+    const { agent: faults } = check.faults;
+    so(faults.length === 1 && faults[0].includes(where) && faults[0].endsWith(line), faults);
+  }
+}
+
 await tell({
   initialize, new_session, prompted, blocks, permission, question, cancel, modes, load, list, resume, options, form,
-  cancel_request, close_and_delete, errors,
+  cancel_request, close_and_delete, errors, schema,
 });

@@ -12,7 +12,8 @@
 //! and it [acknowledges](Speaker::ACKNOWLEDGES) prompts; otherwise its mode is set first. At most
 //! one of our requests is in flight; the current step says what its answer means. Updates count
 //! only while the prompt is answered and shortly after: earlier ones are the history of a loaded
-//! session, which some programs send after they have loaded it.
+//! session, which some programs send after they have loaded it. The mode and the list of commands
+//! count at any time.
 
 mod answer;
 mod ask;
@@ -37,7 +38,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Action, Decision, Driver, End, FailureReason, Idle, Job, Plan, Question, Session, cut, skipped,
+    Action, CommandList, Decision, Driver, End, FailureReason, Idle, Job, Plan, Question, Session,
+    cut, skipped,
 };
 use crate::foreign::{self, JsonLines, NotJson};
 use crate::{Exit, Failure};
@@ -464,6 +466,13 @@ impl<S: Speaker> Driver for Acp<S> {
             Some(_) if self.step == Awaited::Over => Vec::new(),
             Some(method) if !id.is_null() => self.asks(id, method, params),
             Some("session/update") if self.mode.update(&params["update"]) => Vec::new(),
+            // Programs list their commands before the prompt, behind the answer to `session/new`.
+            Some("session/update")
+                if params["update"]["sessionUpdate"] == "available_commands_update" =>
+            {
+                let list = CommandList::parse(&params["update"]["availableCommands"]);
+                list.map(Action::Commands).into_iter().collect()
+            }
             Some("session/update") if matches!(self.step, Awaited::Prompt | Awaited::Late) => {
                 self.update(&params["update"])
             }

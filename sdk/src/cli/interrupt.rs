@@ -42,6 +42,7 @@ pub(super) fn interrupt(child: &mut Child, driver: &mut impl Driver) -> Option<S
                 | Action::Delta(_)
                 | Action::Say(_)
                 | Action::Report { .. }
+                | Action::Commands(_)
                 | Action::Retrying { .. }
                 | Action::Withdrawn(_)
                 | Action::Changed(_)

@@ -19,6 +19,7 @@ pub mod acp;
 mod activity;
 mod change;
 mod choices;
+mod commands;
 mod conversation;
 mod handed_over;
 mod health;
@@ -49,6 +50,7 @@ use crate::{Artifact, Card, Command, Context, Exit, Failure};
 pub use activity::{ToolFacts, context, plan, tool_ended};
 pub use change::FileChange;
 pub use choices::Choices;
+pub use commands::CommandList;
 pub use health::{health, program_version};
 pub use hub::Hub;
 pub use idle::Idle;
@@ -252,6 +254,8 @@ pub enum Action {
         /// Members of the status's metadata.
         facts: Map<String, Value>,
     },
+    /// Report the commands of the program, once a turn and after each change. They are listed only.
+    Commands(CommandList),
     /// Report that the program retries a failed request. If this goes on for longer than the
     /// operator's `retry_timeout`, the run ends with `end`.
     Retrying {
@@ -284,6 +288,11 @@ pub enum Action {
 }
 
 impl Action {
+    /// True if the action shows that the program no longer retries a failed request.
+    fn ends_retries(&self) -> bool {
+        !matches!(self, Self::Send(_) | Self::Retrying { .. } | Self::Log(_) | Self::Commands(_))
+    }
+
     /// True if the action reflects an effect of the program, not only input to it.
     fn is_effect(&self) -> bool {
         match self {
@@ -291,6 +300,7 @@ impl Action {
             | Self::EndInput
             | Self::Settled
             | Self::Remember(_)
+            | Self::Commands(_)
             | Self::Log(_)
             | Self::AwaitQuiet { .. }
             | Self::End(_) => false,

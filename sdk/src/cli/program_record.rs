@@ -20,6 +20,9 @@ pub(super) struct ProgramRecord {
     /// Command, if it names files: the same arguments with other files would be another command.
     #[serde(default)]
     line: Option<CommandLine>,
+    /// Digest of the commands that it listed.
+    #[serde(default)]
+    commands: Option<u64>,
     #[serde(flatten)]
     idle: Idle,
 }
@@ -35,8 +38,19 @@ impl ProgramRecord {
             terms: terms(job),
             resumes: job.session.as_ref().map(|session| session.id.clone()),
             line: names_files::<C>(job).then_some((program, args, env, cwd)),
+            commands: None,
             idle,
         }
+    }
+
+    /// Record of a program that listed the commands with this digest.
+    pub(super) fn with_commands(self, digest: u64) -> Self {
+        Self { commands: Some(digest), ..self }
+    }
+
+    /// Digest of the commands that the program listed in earlier turns.
+    pub(super) fn commands(&self) -> Option<u64> {
+        self.commands
     }
 
     /// Record after another turn.

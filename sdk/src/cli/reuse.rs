@@ -103,22 +103,32 @@ fn taken_up(ctx: &Context, key: &str, command: Command) -> Result<Option<Child>,
     }
 }
 
-/// First actions of another turn with a parked program; `None` if it has ended or is busy.
+/// First actions of another turn with a parked program, and the list of commands that it wrote
+/// while it was idle, if any; `None` if it has ended or is busy.
 pub(super) fn again(
     child: &mut Child,
     driver: &mut impl Driver,
     idle: &Idle,
 ) -> Result<Option<Vec<Action>>, Failure> {
-    let Some(first) = driver.again(idle) else { return Ok(None) };
+    let Some(mut first) = driver.again(idle) else { return Ok(None) };
+    let mut listed = None;
     for _ in 0..MAX_MEANWHILE {
         match child.next_of_any(Some(Duration::ZERO)) {
-            Ok(Some(Line::Output(line)))
-                if driver.line(&line).iter().all(|action| matches!(action, Action::Log(_))) => {}
+            Ok(Some(Line::Output(line))) => {
+                let is_list = |action: &Action| matches!(action, Action::Commands(_));
+                let mut actions = driver.line(&line);
+                if !actions.iter().all(|it| is_list(it) || matches!(it, Action::Log(_))) {
+                    return Ok(None);
+                }
+                actions.retain(is_list);
+                listed = actions.pop().or(listed);
+            }
             Ok(Some(Line::Complaint(_))) => {}
-            Ok(Some(Line::Output(_)) | None) => return Ok(None),
+            Ok(None) => return Ok(None),
             Err(Failure::Timeout) => {
                 // Processes of the last task were killed when the program was parked.
                 child.settled();
+                first.extend(listed);
                 return Ok(Some(first));
             }
             Err(Failure::Cancelled) => return Err(Failure::Cancelled),

@@ -7,7 +7,7 @@ use super::reuse::{self, Ready};
 use super::sessions::Sessions;
 use super::talk::{Talk, actions};
 use super::words::final_status;
-use super::{Action, Choices, Cli, Driver, End, FailureReason, Job, Profile, Session};
+use super::{Action, Choices, Cli, CommandList, Driver, End, FailureReason, Job, Profile, Session};
 use crate::{Command, Context, Failure, Run, Task, TaskState, TaskStatus};
 
 /// Limit of attempts to log in: each waits for the client, whose login may well go wrong twice.
@@ -183,10 +183,16 @@ fn first_turn<C: Cli>(
 /// Runs another turn of a parked program; `None` if the program is unusable by now.
 fn go_on<C: Cli>(mut talk: Talk<'_>, program: &ProgramRecord) -> Result<Option<End>, Failure> {
     let mut driver = C::driver(talk.ctx, talk.job)?;
-    let Some(first) = reuse::again(&mut talk.child, &mut driver, program.idle())? else {
+    let Some(mut first) = reuse::again(&mut talk.child, &mut driver, program.idle())? else {
         reuse::end(talk.child);
         return Ok(None);
     };
+    // The program listed its commands in an earlier turn, and this task reports them, too.
+    if let Some(digest) = program.commands()
+        && !first.iter().any(|action| matches!(action, Action::Commands(_)))
+    {
+        first.extend(CommandList::stored(talk.ctx, digest)?.map(Action::Commands));
+    }
     let idle_program = |driver: &C::Driver| driver.idle().map(|idle| program.after(idle));
     turn(talk.reused(), &mut driver, first, idle_program)
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::commands::ReportedCommands;
 use super::interrupt::interrupt;
 use super::program_record::ProgramRecord;
 use super::sessions::Sessions;
@@ -97,6 +98,7 @@ pub(super) struct Talk<'a> {
     quiet: Option<QuietWait>,
     /// Tool calls that were reported.
     calls: ReportedCalls,
+    commands: ReportedCommands,
 }
 
 /// Wait for the silence of a program.
@@ -156,6 +158,7 @@ impl<'a> Talk<'a> {
             retrying: None,
             quiet: None,
             calls: ReportedCalls::default(),
+            commands: ReportedCommands::default(),
         }
     }
 
@@ -182,7 +185,7 @@ impl<'a> Talk<'a> {
     pub(super) fn perform(&mut self, actions: Vec<Action>) -> Result<Option<End>, Failure> {
         for action in actions {
             self.has_acted |= action.is_effect();
-            if !matches!(action, Action::Send(_) | Action::Retrying { .. } | Action::Log(_)) {
+            if action.ends_retries() {
                 self.retrying = None;
             }
             match action {
@@ -203,6 +206,7 @@ impl<'a> Talk<'a> {
                 Action::Delta(text) => self.stream.push(&text)?,
                 Action::Say(text) => self.send_status_text(text)?,
                 Action::Report { text, facts } => self.report(text, facts)?,
+                Action::Commands(list) => self.commands.note(list),
                 Action::Retrying { status, end } => {
                     self.send_status_text(status)?;
                     self.retries(end);
@@ -219,6 +223,9 @@ impl<'a> Talk<'a> {
                 Action::Withdrawn(id) => self.withdraw(&id)?,
                 Action::End(end) => return Ok(Some(end)),
             }
+        }
+        if self.open.is_empty() {
+            self.say_rest()?;
         }
         if let Some(session) = self.unkept.take() {
             self.sessions.store(&session, None)?;
@@ -282,6 +289,7 @@ impl<'a> Talk<'a> {
         self.open.clear();
         let is_answer = matches!(end, End::Completed { .. });
         let program = program.filter(|_| is_idle && is_answer);
+        let program = program.map(|it| self.commands.record(self.ctx, it)).transpose()?;
         self.say_rest()?;
         self.end_calls(!is_answer)?;
         match &end {
@@ -339,6 +347,7 @@ impl<'a> Talk<'a> {
         }
         let Some(session) = interrupt(&mut self.child, driver) else { return };
         let Some(program) = idle_program(driver) else { return };
+        let Ok(program) = self.commands.record(self.ctx, program) else { return };
         match self.sessions.store(&session, Some(&program)) {
             Ok(()) => reuse::park(self.ctx, self.child, &self.sessions.park_key()),
             Err(why) => self
@@ -519,7 +528,9 @@ impl<'a> Talk<'a> {
     }
 
     fn say_rest(&mut self) -> Result<(), Failure> {
-        std::mem::take(&mut self.unsaid).into_iter().try_for_each(|status| self.ctx.emit([status]))
+        let unsaid = std::mem::take(&mut self.unsaid);
+        let mut rest = self.commands.take_unsent().into_iter().chain(unsaid);
+        rest.try_for_each(|status| self.ctx.emit([status]))
     }
 
     /// Starts the timeout at the first of several retries.
@@ -590,7 +601,7 @@ pub(super) fn actions(driver: &mut impl Driver, event: DriverEvent) -> Result<Ve
 mod tests {
     use serde_json::json;
 
-    use super::super::{Check, Cli, card, run};
+    use super::super::{Check, Cli, CommandList, card, run};
     use super::*;
     use crate::testing::{Program, ScriptedHost, task};
     use crate::{Command, Event, Outcome, Run, Task};
@@ -663,6 +674,10 @@ mod tests {
                 "call" => {
                     let call = activity::ToolFacts { id: rest, ..Default::default() };
                     Action::Report { text: String::new(), facts: call.begun() }
+                }
+                "commands" => {
+                    let names = rest.split(' ').collect::<Vec<_>>();
+                    Action::Commands(CommandList::parse(&json!(names)).unwrap())
                 }
                 "rest" => Action::AwaitQuiet {
                     silence: Duration::from_millis(50),
@@ -815,6 +830,56 @@ mod tests {
 
         fake(&host, "done whole\n");
         assert!(!run_fake(&host).metadata().as_object().unwrap().contains_key("tool"));
+    }
+
+    /// Names of the commands in each status that lists any.
+    fn listed(host: &ScriptedHost) -> Vec<String> {
+        let mut listed = Vec::new();
+        for event in host.events() {
+            let Event::Status(TaskStatus { metadata: Some(metadata), .. }) = event else {
+                continue;
+            };
+            let facts: Value = serde_json::from_str(&metadata).unwrap();
+            if let Some(commands) = facts["commands"].as_array() {
+                let names: Vec<_> = commands.iter().filter_map(|it| it["name"].as_str()).collect();
+                listed.push(names.join(" "));
+            }
+        }
+        listed
+    }
+
+    #[test]
+    fn commands_are_reported_after_each_change() {
+        let host = ScriptedHost::new();
+        fake(
+            &host,
+            "commands a b
+commands a b
+say on
+commands a
+commands a
+done whole
+",
+        );
+        let metadata = run_fake(&host).metadata();
+        assert_eq!(listed(&host), ["a b", "a"]);
+        assert_eq!(metadata.get("commands"), None, "they stay in the task's metadata");
+        assert_eq!(metadata.get("tool"), None, "nothing has to be removed");
+    }
+
+    #[test]
+    fn commands_hide_no_question_and_end_no_retry() {
+        let host = ScriptedHost::new();
+        let flood = "say busy\n".repeat(MAX_UNSAID + 1);
+        fake(&host, &format!("ask rm\ncommands a\n{flood}gone rm\ndone whole\n"));
+        assert_eq!(run_fake(&host).text(), "whole");
+        assert_eq!(listed(&host), ["a"], "an overflow of statuses drops others only");
+        assert!(host.events().len() > MAX_UNSAID);
+
+        let host = ScriptedHost::new();
+        host.setting("retry_timeout", "0");
+        fake(&host, "retry no room\ncommands a\n").pauses().stdout("done late\n");
+        assert_eq!(run_fake(&host).metadata()["reason"], "overloaded");
     }
 
     /// Ids and statuses of the reported tool calls.

@@ -35,6 +35,7 @@ const STEPS: &[&str] = &[
     "cancel_request",
     "close_and_delete",
     "errors",
+    "schema",
 ];
 
 /// Steps of the Python driver.

@@ -3,8 +3,9 @@
 //!
 //! The metadata of an agent's status has `commands`, a list of `{"name", "description", "hint"}`:
 //! the names have no slash, and `hint` describes the text behind the name, if the command takes
-//! one. The metadata of a message that calls one of them has `command`, `{"name", "input"}`; its
-//! text stays as it was written.
+//! one. A command with `callable: false` is one that the agent lists only: editors offer every
+//! command that they know, so the hub leaves it out. The metadata of a message that calls a command
+//! has `command`, `{"name", "input"}`; its text stays as it was written.
 
 use a2a_hub_core::text::plain_text;
 use a2a_hub_protocol::message::Metadata;
@@ -24,7 +25,8 @@ const MAX_COMMANDS: usize = 300;
 const MAX_NAME: usize = 80;
 const MAX_TEXT: usize = 300;
 
-/// Update with the commands that the metadata of a status or a task reports; `None` without a list.
+/// Update with the callable commands that the metadata of a status or a task reports; `None`
+/// without a list.
 pub(super) fn update(facts: &Metadata) -> Option<Value> {
     let commands = facts.get(COMMANDS)?.as_array()?.iter().filter_map(described);
     let commands: Vec<_> = commands.take(MAX_COMMANDS).collect();
@@ -36,7 +38,7 @@ pub(super) fn none() -> Value {
     json!({ "sessionUpdate": UPDATE, "availableCommands": [] })
 }
 
-/// ACP's description of a command; `None` if its name is no word.
+/// ACP's description of a command; `None` if its name is no word, or nobody can call it.
 fn described(command: &Value) -> Option<Value> {
     let name = command["name"].as_str()?;
     let name = name.strip_prefix('/').unwrap_or(name);
@@ -54,7 +56,8 @@ fn described(command: &Value) -> Option<Value> {
         }
         described
     };
-    is_word.then(described)
+    let is_callable = command["callable"] != false;
+    (is_word && is_callable).then(described)
 }
 
 /// Names of the commands of an update.
@@ -81,7 +84,8 @@ mod tests {
     fn reported_commands_become_update() {
         let facts = json!({ "commands": [
             { "name": "/compact", "description": "Shorten\nthe conversation", "hint": "what to keep" },
-            { "name": "init" },
+            { "name": "init", "callable": true },
+            { "name": "extensions", "description": "Install one", "callable": false },
             { "name": "two words" }, { "name": "" }, { "name": "\u{1b}[2J" }, 7,
         ] });
         let update = update(facts.as_object().unwrap()).unwrap();

@@ -254,7 +254,9 @@ impl Connection {
         let (caller, client, reported) =
             (&self.target.caller, *self.client.lock(), Mutex::default());
         let (session, commands) = (&*id, &reported);
-        let turn = Turn { dispatcher, caller, wire, session, client, commands, off, stop };
+        let had_commands = self.has_commands(&id);
+        let turn =
+            Turn { dispatcher, caller, wire, session, client, had_commands, commands, off, stop };
         let ended = Box::pin(turn.run(operation, shown)).await;
         let (answer, open) = match ended {
             Ok(ended) => (Ok(ended.answer), ended.open),
@@ -330,15 +332,18 @@ impl Connection {
     async fn tell_commands(&self, id: &str) {
         let Ok(found) = self.latest_commands(id).await else { return };
         // Another agent may have none.
-        let update = found.or_else(|| {
-            let had_some = self.sessions.with(id, |session| !session.commands.is_empty());
-            had_some.unwrap_or_default().then(commands::none)
-        });
+        let found = found.filter(|update| !commands::names(update).is_empty());
+        let update = found.or_else(|| self.has_commands(id).then(commands::none));
         let Some(update) = update else { return };
         let names = commands::names(&update);
         if self.sessions.with(id, |session| session.commands = names).is_ok() {
             self.send_update(id, update).await;
         }
+    }
+
+    /// True if the client knows commands of the session.
+    fn has_commands(&self, id: &str) -> bool {
+        self.sessions.with(id, |session| !session.commands.is_empty()).unwrap_or_default()
     }
 
     async fn latest_commands(&self, id: &str) -> Result<Option<Value>, Refusal> {

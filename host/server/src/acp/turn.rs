@@ -42,6 +42,8 @@ pub(super) struct Turn<'a> {
     pub(super) wire: &'a Wire,
     pub(super) session: &'a str,
     pub(super) client: ClientFeatures,
+    /// True if the client knew commands of the session before the turn.
+    pub(super) had_commands: bool,
     /// Names of the commands that the turn's agents reported last; `None` if they reported none.
     pub(super) commands: &'a Mutex<Option<Vec<String>>>,
     /// Cancelled when the client cancels the turn.
@@ -404,7 +406,12 @@ impl Turn<'_> {
 
     async fn send_update(&self, update: Value) {
         if update["sessionUpdate"] == commands::UPDATE {
-            *self.commands.lock() = Some(commands::names(&update));
+            let (names, mut reported) = (commands::names(&update), self.commands.lock());
+            let had_some = reported.as_ref().map_or(self.had_commands, |it| !it.is_empty());
+            if names.is_empty() && !had_some {
+                return;
+            }
+            *reported = Some(names);
         }
         let params = json!({ "sessionId": self.session, "update": update });
         self.wire.notify("session/update", params).await;

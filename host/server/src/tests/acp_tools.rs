@@ -235,6 +235,34 @@ async fn pictures_and_links_are_content_blocks() {
     assert_eq!(kinds(&connection.until(id).await), shown);
 }
 
+/// An editor offers each command of its menu, and this one would be a text for the model.
+#[tokio::test(start_paused = true)]
+async fn uncallable_commands_are_never_offered() {
+    let stand = TestDispatcher::with_tasks_only().await;
+    let mut connection = TestConnection::acp(&stand).await;
+    let first = session(&mut connection).await;
+    let offered = |lines: &[Value]| -> Vec<usize> {
+        let updates = lines.iter().map(|line| &line["params"]["update"]);
+        let updates = updates.filter(|it| it["sessionUpdate"] == "available_commands_update");
+        updates.map(|it| it["availableCommands"].as_array().unwrap().len()).collect()
+    };
+    let reports = |commands: Value| {
+        script(&json!([{ "working": { "commands": commands } }, end("completed")]))
+    };
+    let listed = json!([{ "name": "compact", "description": "Shorten it", "callable": false }]);
+    let lines = say(&mut connection, &first, &reports(listed.clone())).await;
+    assert_eq!(offered(&lines), Vec::<usize>::new());
+    say(&mut connection, &first, "/compact").await;
+    let facts = stand.latest_message_facts(first.as_str().unwrap()).await;
+    assert_eq!(facts["command"], Value::Null, "{facts}");
+
+    // A menu that the client has is cleared.
+    let lines = say(&mut connection, &first, &reports(json!([{ "name": "init" }]))).await;
+    assert_eq!(offered(&lines), [1]);
+    let lines = say(&mut connection, &first, &reports(listed)).await;
+    assert_eq!(offered(&lines), [0]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn reported_commands_are_offered_and_called() {
     let stand = TestDispatcher::with_tasks_only().await;

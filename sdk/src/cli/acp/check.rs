@@ -38,6 +38,7 @@ pub fn check<S: Speaker>(
                 | Action::Delta(_)
                 | Action::Say(_)
                 | Action::Report { .. }
+                | Action::Commands(_)
                 | Action::Retrying { .. }
                 | Action::Withdrawn(_)
                 | Action::Ask(_)
