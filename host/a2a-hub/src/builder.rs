@@ -452,11 +452,15 @@ impl Parts {
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
         let joined = self.join(native).await?;
         self.warn_of_walls().await;
+        let people = People::open(self.storage.clone(), url).await;
+        self.warnings.extend(people.failure().map(|why| {
+            format!("the people of this hub cannot be read, so none of their keys counts: {why}")
+        }));
         let starting = self.assemble(joined).with_repeats(self.requests(config).await?);
         let starting = starting.with_warnings(self.warnings.clone()).with_losses(losses);
         let starting = starting.with_tenants(config.tenants.keys().cloned().collect());
         let starting = starting.with_copies(self.storage.clone()).with_devices(devices);
-        let starting = starting.with_people(People::open(self.storage.clone(), url).await);
+        let starting = starting.with_people(people);
         let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
         let topics = Topics::new(self.storage.clone(), config.topics.rules(), clock.clone());
         let triggers = Triggers::new(self.storage.clone(), Arc::new(topics), config, clock)?;

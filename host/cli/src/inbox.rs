@@ -221,7 +221,10 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
     };
     output.append(notices::notices_text(open, now, columns));
     console.print_fitted(output)?;
-    notices::see_listed(console, client, open).await?;
+    // The notices of a hub elsewhere are its operator's to see.
+    if global.hub.is_none() {
+        notices::see_listed(console, client, open).await?;
+    }
     let mut allowed_too = HashSet::new();
     for (number, question) in (1..).zip(questions) {
         let id = text(&question["id"]);

@@ -46,6 +46,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "tasks",
             "push",
             "devices",
+            "people",
             "error_mapping",
             "operations",
         ],
