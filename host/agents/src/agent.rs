@@ -10,6 +10,7 @@ mod health_check_limits;
 mod health_monitor;
 mod is_pure;
 mod lending;
+mod memory;
 mod origin;
 mod permission_limits;
 mod refusals;
@@ -31,7 +32,6 @@ use crate::{
     event_sink::EventSink,
     port::{
         confinement::{self, Confining},
-        context_memory::GrantedMemory,
         files::Files,
         http::AgentHttp,
         hub_access::HubAccess,
@@ -47,7 +47,6 @@ use a2a_hub_clock as clock;
 use a2a_hub_config::{self as config, AgentConfig, Permissions, SecretStore};
 use a2a_hub_core::{
     access_control::Principal,
-    context_memory::model::MemoryCapacity,
     grant::{EffectiveGrant, Grant, Reports, Resume, intersect},
     health::circuit_breaker,
     plugin::{installation::InstallationId, missing_grants::lacks},
@@ -145,6 +144,9 @@ pub struct TaskPorts {
     pub journal: Option<Arc<dyn JournalPort>>,
     /// Sender of the task or of its latest input; none if unknown.
     pub by: Option<Principal>,
+    /// Caller whose share of the agent's memory this run has; none if unknown, which is the
+    /// operator's.
+    pub memory_by: Option<Principal>,
 }
 
 /// An agent of this hub.
@@ -346,7 +348,8 @@ impl Agent {
     /// Reattaches to a task that the agent was given before this process started; none if its work
     /// ended with the previous process.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
-        let ports = TaskPorts { task: port, delegation: None, journal: None, by: None };
+        let ports =
+            TaskPorts { task: port, delegation: None, journal: None, by: None, memory_by: None };
         let (owner, context) = (task.id.as_str(), &task.context_id);
         let ports = Some((ports, context));
         let call = self.call((owner, context.tenant()), ports, None, TaskDirectories::default());
@@ -389,10 +392,12 @@ impl Agent {
         let refused = ports.is_some().then(|| self.refusals.port(owner));
         let (tasks, delegation, journal, by, context_memory) = match ports {
             Some((it, context)) => {
-                (Some(it.task), it.delegation, it.journal, it.by, self.context_memory(context))
+                let memory = self.context_memory(context, it.memory_by.as_ref());
+                (Some(it.task), it.delegation, it.journal, (it.by, it.memory_by), memory)
             }
-            None => (None, None, None, None, None),
+            None => (None, None, None, (None, None), None),
         };
+        let (by, memory_by) = by;
         let settings = narrowed(&self.settings, max_permissions);
         let holder = ProgramHolder {
             principal: by.as_ref().map(Principal::identity),
@@ -409,7 +414,7 @@ impl Agent {
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),
-            memory: self.values.as_ref().map(|values| Arc::new(values.for_tenant(tenant)) as _),
+            memory: self.values_for(tenant, memory_by.as_ref()),
             context_memory: context_memory.map(|memory| Arc::new(memory) as _),
             files: self.effective.files_bytes.map(|_| files as _),
             http: self.http.clone().map(|http| http as _),
@@ -435,17 +440,6 @@ impl Agent {
     /// Limits of each of the agent's runs: those of its grant, then those of the configuration.
     pub fn limits(&self) -> Limits {
         self.config.limits.with(&self.terms.grant.limits).limits()
-    }
-
-    /// Context memory of the agent for one context; none if the agent may not remember.
-    pub fn context_memory(&self, context: &ContextId) -> Option<GrantedMemory> {
-        let effective = &self.effective;
-        let capacity = MemoryCapacity {
-            max_bytes: effective.memory_bytes?,
-            max_items: effective.memory_items,
-        };
-        let (owner, storage) = (self.terms.installation.clone(), self.storage.clone());
-        Some(GrantedMemory::new(owner, context.clone(), capacity, self.live.clone(), storage))
     }
 
     /// Waits until no program of `owner` is left, for a limited time.

@@ -10,6 +10,10 @@ use a2a_hub_core::{
         },
         retrieval::words_of,
     },
+    scheduling::{
+        memory_shares::MemoryHolder,
+        resources::{ShareReached, SharedResource},
+    },
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +22,54 @@ use std::collections::BTreeMap;
 pub(crate) struct Size {
     pub(crate) bytes: u64,
     pub(crate) items: u64,
+}
+
+/// Sizes of an owner's memory by holder: values by key, and context memories.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HolderSizes(BTreeMap<String, Size>);
+
+impl HolderSizes {
+    pub(crate) fn add(&mut self, holder: &str, size: Size) {
+        let all = self.0.entry(holder.to_owned()).or_default();
+        all.bytes = all.bytes.saturating_add(size.bytes);
+        all.items = all.items.saturating_add(size.items);
+    }
+
+    pub(crate) fn remove(&mut self, holder: &str, size: Size) {
+        let all = self.0.entry(holder.to_owned()).or_default();
+        all.bytes = all.bytes.saturating_sub(size.bytes);
+        all.items = all.items.saturating_sub(size.items);
+    }
+
+    /// Refuses a write beyond a share; `self` are the sizes after it. `before` and `after` are the
+    /// sizes of what is written: a write that makes neither its bytes nor its items more is never
+    /// refused.
+    pub(crate) fn require_share(
+        &self,
+        holder: &MemoryHolder,
+        (before, after): (Size, Size),
+        capacity: MemoryCapacity,
+    ) -> Result<(), ShareReached> {
+        if after.bytes > before.bytes {
+            let units = self.0.iter().map(|(holder, size)| (holder.as_str(), size.bytes));
+            holder.require_share(SharedResource::MemoryBytes, capacity.max_bytes, units)?;
+        }
+        if after.items > before.items {
+            let units = self.0.iter().map(|(holder, size)| (holder.as_str(), size.items));
+            holder.require_share(SharedResource::MemoryItems, capacity.max_items, units)?;
+        }
+        Ok(())
+    }
+}
+
+/// Holder of something after a write: the writer, if it grew.
+pub(crate) fn holder_after<'h>(
+    old: Option<&'h str>,
+    writer: &'h MemoryHolder,
+    (before, after): (Size, Size),
+) -> &'h str {
+    let has_grown = after.bytes > before.bytes || after.items > before.items;
+    old.filter(|_| !has_grown).unwrap_or(writer.as_str())
 }
 
 /// An item with its words.

@@ -72,6 +72,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     automation::schedule_states_are_replaced_by_name(&make()).await;
     automation::trigger_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;
+    tenants::logs_are_measured_by_tenant(&make()).await;
     topics::topic_messages_are_read_in_order(&make()).await;
     topics::retention_reports_unread_messages(&make()).await;
     topics::topics_are_limited_in_number(&make()).await;
@@ -83,6 +84,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     journals::journal_is_kept_until_task_ends(&make()).await;
     context_memory::context_memory_is_separate_by_place(&make()).await;
     context_memory::context_memory_change_is_atomic_within_limits(&make()).await;
+    context_memory::holders_have_shares_of_memory(&make()).await;
     context_memory::items_are_found_by_words(&make()).await;
     context_memory::items_used_together_are_associated(&make()).await;
     context_memory::context_memory_is_deleted_with_context(&make()).await;

@@ -38,6 +38,7 @@ use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     plugin::installation::InstallationId,
+    scheduling::memory_shares::MemoryHolder,
 };
 use a2a_hub_protocol::{
     dialect::FinishedTask,
@@ -130,6 +131,17 @@ pub struct BegunRequest {
     pub created: String,
 }
 
+/// Logs of one tenant's tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSize {
+    /// Tenant.
+    pub tenant: TenantId,
+    /// Number of tasks.
+    pub tasks: u64,
+    /// Size of their events in bytes.
+    pub bytes: u64,
+}
+
 /// Queries over all tasks: lists, conversations, counts. Derived from the logs.
 #[async_trait::async_trait]
 pub trait TaskIndex: Send + Sync {
@@ -160,6 +172,17 @@ pub trait TaskIndex: Send + Sync {
         before: Option<&str>,
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError>;
+
+    /// Up to `limit` tasks of one tenant that may be deleted, oldest first.
+    async fn finished_of_tenant(
+        &self,
+        tenant: &TenantId,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError>;
+
+    /// Sizes of the logs of all tasks by tenant, in bytes, in no order. Events that older
+    /// hubs wrote are not counted.
+    async fn log_sizes(&self) -> Result<Vec<LogSize>, StorageError>;
 
     /// Latest `limit` messages of a conversation's final tasks, oldest first: each task's history
     /// and the agent's final message. Tasks are in order of creation.
@@ -224,14 +247,27 @@ pub trait AgentMemory: Send + Sync {
         key: &str,
     ) -> Result<Option<Vec<u8>>, StorageError>;
 
-    /// Stores `value` under `key` durably, unless all keys and values would exceed `max_bytes`.
+    /// Stores `value` under `key` durably, unless all keys and values would exceed `max_bytes`, or
+    /// those of `holder` its share of them. A larger value belongs to `holder` from now on.
+    async fn remember_for(
+        &self,
+        owner: &InstallationId,
+        key: &str,
+        value: Vec<u8>,
+        holder: &MemoryHolder,
+        max_bytes: u64,
+    ) -> Result<(), StorageError>;
+
+    /// Stores a value for the operator, who has all of the memory.
     async fn remember(
         &self,
         owner: &InstallationId,
         key: &str,
         value: Vec<u8>,
         max_bytes: u64,
-    ) -> Result<(), StorageError>;
+    ) -> Result<(), StorageError> {
+        self.remember_for(owner, key, value, &MemoryHolder::default(), max_bytes).await
+    }
 
     /// Deletes `key` from an installation's memory, if it exists.
     async fn forget(&self, owner: &InstallationId, key: &str) -> Result<(), StorageError>;
@@ -247,13 +283,27 @@ pub trait ContextMemory: Send + Sync {
     /// Working memory under a key; empty without an entry.
     async fn working(&self, scope: &MemoryKey) -> Result<WorkingMemory, StorageError>;
 
-    /// Applies changes in order: all durably, or none if the owner's total would exceed `limits`.
+    /// Applies changes in order: all durably, or none if the owner's total would exceed `limits`,
+    /// or the holder's share its part of the capacity. A memory that grows belongs to that holder
+    /// from now on, as a whole.
+    async fn change_for(
+        &self,
+        scope: &MemoryKey,
+        changes: Vec<Change>,
+        share: &MemoryShare,
+        limits: MemoryCapacity,
+    ) -> Result<(), StorageError>;
+
+    /// Applies changes for the operator, who has all of the memory.
     async fn change(
         &self,
         scope: &MemoryKey,
         changes: Vec<Change>,
         limits: MemoryCapacity,
-    ) -> Result<(), StorageError>;
+    ) -> Result<(), StorageError> {
+        let share = MemoryShare { holder: MemoryHolder::default(), capacity: limits };
+        self.change_for(scope, changes, &share, limits).await
+    }
 
     /// Items under a key that match a search, best first.
     async fn search(&self, scope: &MemoryKey, search: Search) -> Result<Vec<Item>, StorageError>;
@@ -266,6 +316,15 @@ pub trait ContextMemory: Send + Sync {
 
     /// Deletes all context memories of an installation.
     async fn forget_context_memories(&self, owner: &InstallationId) -> Result<(), StorageError>;
+}
+
+/// Share of an agent's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryShare {
+    /// Holder of the share.
+    pub holder: MemoryHolder,
+    /// Capacity that is divided.
+    pub capacity: MemoryCapacity,
 }
 
 /// Search for items under a key.

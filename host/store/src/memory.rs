@@ -1,5 +1,6 @@
 //! In-memory store, lost when it is dropped: for tests and trials.
 
+mod agent_memory;
 mod automation;
 mod context_memory;
 mod journals;
@@ -11,18 +12,16 @@ mod topic_store;
 mod topics;
 
 use super::{
-    AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
-    ContextMemory, Copied, Copies, Head, HeadFilter, HeadPage, Outbox, Progress, PushFilter,
-    Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog,
-    TenantRule,
-    context_memory::require_within_limits,
+    BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Copied, Copies,
+    Head, HeadFilter, HeadPage, LogSize, Outbox, Progress, PushFilter, StorageError, StoreHealth,
+    StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TenantRule,
     log::{self, Conversation},
 };
 use crate::{health::Judgement, notices::NoticeSignal};
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
-    context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
+    context_memory::model::MemoryKey,
     identity::{Person, PersonName},
     plugin::installation::InstallationId,
 };
@@ -35,6 +34,7 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 use a2a_hub_triggers::plan::TriggerState;
+use agent_memory::ValueEntry;
 use context_memory::IndexedMemory;
 use notices::NoticeTable;
 use parking_lot::{Mutex, MutexGuard};
@@ -60,7 +60,7 @@ pub struct MemoryStorage {
 struct Stored {
     logs: BTreeMap<TaskId, MemoryLog>,
     notices: NoticeTable,
-    memories: BTreeMap<InstallationId, BTreeMap<String, Vec<u8>>>,
+    memories: BTreeMap<InstallationId, BTreeMap<String, ValueEntry>>,
     context_memories: BTreeMap<MemoryKey, IndexedMemory>,
     /// In the order in which they were first set.
     pushes: Vec<(PushConfig, Progress)>,
@@ -131,6 +131,13 @@ impl Stored {
 }
 
 impl MemoryLog {
+    /// Size of the events as JSON.
+    fn bytes(&self) -> u64 {
+        let json = |event: &Arc<TaskEvent>| serde_json::to_vec(event.as_ref());
+        let sizes = self.events.iter().map(|event| json(event).map_or(0, |json| json.len()));
+        sizes.sum::<usize>() as u64
+    }
+
     fn fold(&self) -> Result<StoredTask, StorageError> {
         let mut task = log::fold(&self.head.task, None, self.events.iter().map(Arc::as_ref))?;
         task.context_id.clone_from(&self.head.context);
@@ -349,6 +356,28 @@ impl TaskIndex for MemoryStorage {
         Ok(old.take(limit).map(|head| head.task.clone()).collect())
     }
 
+    async fn finished_of_tenant(
+        &self,
+        tenant: &TenantId,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        let inner = self.lock();
+        let heads = inner.logs.values().map(|log| &log.head);
+        let its = heads.filter(|head| head.context.tenant() == tenant && inner.may_go(head));
+        Ok(its.take(limit).map(|head| head.task.clone()).collect())
+    }
+
+    async fn log_sizes(&self) -> Result<Vec<LogSize>, StorageError> {
+        let mut sizes = BTreeMap::<TenantId, (u64, u64)>::new();
+        for log in self.lock().logs.values() {
+            let (tasks, bytes) = sizes.entry(log.head.context.tenant().clone()).or_default();
+            *tasks += 1;
+            *bytes += log.bytes();
+        }
+        let sizes = sizes.into_iter();
+        Ok(sizes.map(|(tenant, (tasks, bytes))| LogSize { tenant, tasks, bytes }).collect())
+    }
+
     async fn conversation(
         &self,
         context: &ContextId,
@@ -378,12 +407,8 @@ impl TaskIndex for MemoryStorage {
     }
 
     async fn size(&self) -> Result<u64, StorageError> {
-        let inner = self.lock();
-        let events = inner.logs.values().flat_map(|log| &log.events);
         // Approximates the size in SQLite.
-        let written =
-            events.map(|event| serde_json::to_vec(event.as_ref()).map_or(0, |json| json.len()));
-        Ok(written.sum::<usize>() as u64)
+        Ok(self.lock().logs.values().map(MemoryLog::bytes).sum())
     }
 }
 
@@ -442,120 +467,6 @@ impl Outbox for MemoryStorage {
 
     async fn delete_push(&self, task: &TaskId, id: &PushConfigId) -> Result<(), StorageError> {
         self.to_write()?.pushes.retain(|(known, _)| (&known.task, &known.id) != (task, id));
-        Ok(())
-    }
-}
-
-#[async_trait::async_trait]
-impl AgentMemory for MemoryStorage {
-    async fn recall(
-        &self,
-        owner: &InstallationId,
-        key: &str,
-    ) -> Result<Option<Vec<u8>>, StorageError> {
-        Ok(self.lock().memories.get(owner).and_then(|memory| memory.get(key)).cloned())
-    }
-
-    async fn remember(
-        &self,
-        owner: &InstallationId,
-        key: &str,
-        value: Vec<u8>,
-        max_bytes: u64,
-    ) -> Result<(), StorageError> {
-        let mut inner = self.to_write()?;
-        let Stored { memories, context_memories, .. } = &mut *inner;
-        let memory = memories.entry(owner.clone()).or_default();
-        let others = memory.iter().filter(|(known, _)| *known != key);
-        let others: usize = others.map(|(key, value)| key.len() + value.len()).sum();
-        let values = (others + key.len() + value.len()) as u64;
-        let would_hold = values + context_memory::size(context_memories, owner).bytes;
-        if would_hold > max_bytes {
-            return Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes });
-        }
-        memory.insert(key.to_owned(), value);
-        Ok(())
-    }
-
-    async fn forget(&self, owner: &InstallationId, key: &str) -> Result<(), StorageError> {
-        if let Some(memory) = self.to_write()?.memories.get_mut(owner) {
-            memory.remove(key);
-        }
-        Ok(())
-    }
-
-    async fn keys(
-        &self,
-        owner: &InstallationId,
-        prefix: &str,
-    ) -> Result<Vec<String>, StorageError> {
-        let inner = self.lock();
-        let keys = inner.memories.get(owner).into_iter().flat_map(BTreeMap::keys);
-        Ok(keys.filter(|key| key.starts_with(prefix)).cloned().collect())
-    }
-}
-
-#[async_trait::async_trait]
-impl ContextMemory for MemoryStorage {
-    async fn working(&self, scope: &MemoryKey) -> Result<WorkingMemory, StorageError> {
-        Ok(self.lock().context_memories.get(scope).map(IndexedMemory::working).unwrap_or_default())
-    }
-
-    async fn change(
-        &self,
-        scope: &MemoryKey,
-        changes: Vec<Change>,
-        limits: MemoryCapacity,
-    ) -> Result<(), StorageError> {
-        let mut inner = self.to_write()?;
-        let Stored { context_memories, memories, .. } = &mut *inner;
-        let mut memory = context_memories.get(scope).cloned().unwrap_or_default();
-        memory.change(changes);
-        let values = memories.get(&scope.owner).into_iter().flatten();
-        let values = values.map(|(key, value)| (key.len() + value.len()) as u64).sum();
-        let before = context_memory::size(context_memories, &scope.owner);
-        let old = context_memories.insert(scope.clone(), memory);
-        let fits = require_within_limits(
-            scope,
-            before,
-            context_memory::size(context_memories, &scope.owner),
-            values,
-            limits,
-        );
-        if fits.is_err() {
-            match old {
-                Some(old) => context_memories.insert(scope.clone(), old),
-                None => context_memories.remove(scope),
-            };
-        }
-        fits
-    }
-
-    async fn search(&self, scope: &MemoryKey, search: Search) -> Result<Vec<Item>, StorageError> {
-        let mut inner = self.lock();
-        let Some(memory) = inner.context_memories.get_mut(scope) else { return Ok(Vec::new()) };
-        Ok(memory.search(&search.query, search.limit, search.is_use))
-    }
-
-    async fn named(&self, scope: &MemoryKey, ids: Vec<String>) -> Result<Vec<Item>, StorageError> {
-        Ok(self
-            .lock()
-            .context_memories
-            .get(scope)
-            .map(|memory| memory.named(&ids))
-            .unwrap_or_default())
-    }
-
-    async fn abandon(&self, scope: &MemoryKey) -> Result<(), StorageError> {
-        let mut inner = self.to_write()?;
-        if !inner.logs.values().any(|log| log.head.context == scope.context) {
-            inner.context_memories.remove(scope);
-        }
-        Ok(())
-    }
-
-    async fn forget_context_memories(&self, owner: &InstallationId) -> Result<(), StorageError> {
-        self.to_write()?.context_memories.retain(|scope, _| scope.owner != *owner);
         Ok(())
     }
 }

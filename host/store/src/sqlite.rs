@@ -17,10 +17,10 @@ mod topics;
 
 use super::{
     AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
-    ContextMemory, Copied, Copies, CursorUse, Head, HeadFilter, HeadPage, NewTopicMessage, Outbox,
-    PeopleStore, PermissionRules, Progress, PushFilter, RuleUse, RunJournal, ScheduleStates,
-    Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TaskView,
-    TenantRule, TopicQuery, TopicStore, TriggerStates,
+    ContextMemory, Copied, Copies, CursorUse, Head, HeadFilter, HeadPage, LogSize, MemoryShare,
+    NewTopicMessage, Outbox, PeopleStore, PermissionRules, Progress, PushFilter, RuleUse,
+    RunJournal, ScheduleStates, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
+    TaskIndex, TaskLog, TaskView, TenantRule, TopicQuery, TopicStore, TriggerStates,
 };
 use crate::notices::NoticeSignal;
 use a2a_hub_clock::schedule;
@@ -29,6 +29,7 @@ use a2a_hub_core::{
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     identity::{Person, PersonName},
     plugin::installation::InstallationId,
+    scheduling::memory_shares::MemoryHolder,
 };
 use a2a_hub_protocol::topics::{
     CursorName, PublishedMessage, TopicList, TopicName, TopicPage, TopicRules,
@@ -234,7 +235,22 @@ impl TaskIndex for SqliteStorage {
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError> {
         let before = before.map(str::to_owned);
-        self.readers.read(move |db| log::retention::finished(db, before.as_deref(), limit)).await
+        let find = move |db: &_| log::retention::finished(db, before.as_deref(), None, limit);
+        self.readers.read(find).await
+    }
+
+    async fn finished_of_tenant(
+        &self,
+        tenant: &TenantId,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        let tenant = tenant.clone();
+        let find = move |db: &_| log::retention::finished(db, None, Some(&tenant), limit);
+        self.readers.read(find).await
+    }
+
+    async fn log_sizes(&self) -> Result<Vec<LogSize>, StorageError> {
+        self.readers.read(log::retention::sizes).await
     }
 
     async fn conversation(
@@ -464,16 +480,18 @@ impl AgentMemory for SqliteStorage {
         self.readers.read(move |db| memories::recall(db, &owner, &key)).await
     }
 
-    async fn remember(
+    async fn remember_for(
         &self,
         owner: &InstallationId,
         key: &str,
         value: Vec<u8>,
+        holder: &MemoryHolder,
         max_bytes: u64,
     ) -> Result<(), StorageError> {
-        let (owner, key) = (owner.clone(), key.to_owned());
+        let (owner, key, holder) = (owner.clone(), key.to_owned(), holder.clone());
         let length = Length::from_size(1, value.len());
-        let write = move |db: &_| memories::remember(db, &owner, &key, &value, max_bytes);
+        let write =
+            move |db: &_| memories::remember(db, (&owner, &key), &value, &holder, max_bytes);
         self.writer.write_of(length, write).await
     }
 
@@ -499,15 +517,17 @@ impl ContextMemory for SqliteStorage {
         self.readers.read(move |db| context_memory::table::working(db, &scope)).await
     }
 
-    async fn change(
+    async fn change_for(
         &self,
         scope: &MemoryKey,
         changes: Vec<Change>,
+        share: &MemoryShare,
         limits: MemoryCapacity,
     ) -> Result<(), StorageError> {
-        let scope = scope.clone();
+        let (scope, share) = (scope.clone(), share.clone());
         // An item has one row for each of its words.
-        let change = move |db: &_| context_memory::table::change(db, &scope, changes, limits);
+        let change =
+            move |db: &_| context_memory::table::change(db, &scope, changes, &share, limits);
         self.writer.write_of(Length::Long, change).await
     }
 

@@ -20,11 +20,13 @@
 
 mod board;
 pub mod rounds;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use board::Board;
 pub use board::{ChangeRefusal, Entry, Item, ItemChange, ItemState, Wish};
+pub use usage::share_of_agent;
 
 /// Items for an agent, or of the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

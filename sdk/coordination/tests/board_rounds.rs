@@ -233,9 +233,10 @@ fn failing_agent_leaves_after_second_failure() {
 fn board_ends_at_its_limits() {
     let mut run = Run::begin(RoundsRules { max_rounds: 2, ..rules(TurnOrder::All) }, &[]);
     for _ in 0..2 {
-        let ids = ["q", "w", "e", "r", "t", "u"].map(|id| add(&format!("{id}{}", run.round), &[]));
-        run.give("a", ids.to_vec());
-        run.rest();
+        for agent in AGENTS {
+            let ids = ["q", "w"].map(|id| add(&format!("{id}{agent}{}", run.round), &[]));
+            run.give(agent, ids.to_vec());
+        }
     }
     assert_eq!((run.end(), run.state.items().count()), (Some(RoundsEnd::Capped), 5));
     let full = ContributionRefusal::Rule(ChangeRefusal::Full);
@@ -254,6 +255,32 @@ fn board_ends_at_its_limits() {
     for agents in [vec![], vec!["a".to_owned(), "a".to_owned()]] {
         assert!(RoundsState::new(RoundsRules { agents, ..rules(TurnOrder::All) }).is_err());
     }
+}
+
+#[test]
+fn greedy_agent_leaves_half_of_board() {
+    let limits = RoundsRules { max_items: 10, max_bytes: 1_000, ..rules(TurnOrder::All) };
+    let mut run = Run::begin(limits.clone(), &[item("x", &[])]);
+    run.give("a", (0..9).map(|n| add(&format!("a{n}"), &[])).collect());
+    run.give("b", (0..4).map(|n| add(&format!("b{n}"), &[])).collect());
+    run.rest();
+    assert_eq!(run.refusals("a"), vec![ContributionRefusal::ShareReached; 4]);
+    assert_eq!(run.refusals("b"), []);
+    assert_eq!(run.state.items().count(), 10, "the item of the file is in nobody's share");
+
+    // Results are in the share of the agent that finishes, and its refused one keeps the item.
+    let mut run = Run::begin(limits.clone(), &[item("x", &[]), item("y", &[])]);
+    let long = |id: &str, version| Contribution::Finish(id.to_owned(), version, "r".repeat(400));
+    run.give("a", vec![claim("x", 1), long("x", 1), claim("y", 1), long("y", 1), finish("y", 1)]);
+    run.rest();
+    assert_eq!(run.outcome.as_ref().unwrap().refused.len(), 1);
+    assert_eq!(run.item("y").body["result"], "y is done");
+    assert_eq!(run.end(), Some(RoundsEnd::Goal));
+
+    // An agent alone takes nothing from others.
+    let mut run = Run::begin(RoundsRules { agents: vec!["a".to_owned()], ..limits }, &[]);
+    run.give("a", (0..10).map(|n| add(&format!("a{n}"), &[])).collect());
+    assert_eq!(run.state.items().count(), 10);
 }
 
 #[test]

@@ -129,6 +129,28 @@ fn flood_of_changes_is_refused() {
     }
 }
 
+#[test]
+fn greedy_agent_leaves_changes_by_tools() {
+    let mut run = Run::begin(&BOARD.replace("rounds = 5", "rounds = 20"), json!({}));
+    let mut last = Value::Null;
+    for round in 0..16 {
+        assert!(!last.to_string().contains("one agent"), "{last}");
+        if round > 0 {
+            run.give("a", &json!([]));
+            // What `b` adds keeps the board open.
+            run.give("b", &json!([{ "do": "add", "id": format!("i{round}"), "text": "x" }]));
+        }
+        let a = run.id_of("a");
+        for n in 0..32 {
+            last = run.change(a, &format!("{round} {n}"), claim("nowhere", n));
+        }
+    }
+    let why = last["refused"].as_str().unwrap();
+    assert!(why.contains("of which one agent makes 500"), "{why}");
+    let b = run.id_of("b");
+    assert_eq!(run.change(b, "b1", claim("api", 1))["item"]["by"], "b");
+}
+
 /// The answers that agents got while they worked hold in the course that is replayed later.
 #[test]
 fn replay_with_changes_equals_course() {

@@ -2,26 +2,29 @@
 
 use super::{
     live_grant::{LiveGrant, revoked},
-    memory::failure,
+    memory::{failure, is_full},
 };
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
     plugin::installation::InstallationId,
+    scheduling::memory_shares::MemoryHolder,
 };
 use a2a_hub_protocol::id::ContextId;
 use a2a_hub_runtime::{Failure, port::context_memory::ContextMemoryPort};
-use a2a_hub_store::{Memories, Search, StorageError};
+use a2a_hub_store::{Memories, MemoryShare, Search, StorageError};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// Denominator of the share of an agent's capacity that others may fill with memory that they hand
 /// over; the rest is reserved for the agent.
 const HANDED_OVER: u64 = 2;
 
-/// Context memory of one installation of an agent in one context, within its effective grant.
+/// Context memory of one installation of an agent in one context, within its effective grant and
+/// the share of the caller.
 #[derive(Clone)]
 pub struct GrantedMemory {
     key: MemoryKey,
+    holder: MemoryHolder,
     capacity: MemoryCapacity,
     live: LiveGrant,
     storage: Arc<dyn Memories>,
@@ -30,13 +33,13 @@ pub struct GrantedMemory {
 impl GrantedMemory {
     pub(crate) fn new(
         owner: InstallationId,
-        context: ContextId,
+        (context, holder): (ContextId, MemoryHolder),
         capacity: MemoryCapacity,
         live: LiveGrant,
         storage: Arc<dyn Memories>,
     ) -> Self {
         let key = MemoryKey { context, owner };
-        Self { key, capacity, live, storage }
+        Self { key, holder, capacity, live, storage }
     }
 
     /// Remaining capacity. Fails once the grant is revoked.
@@ -45,6 +48,11 @@ impl GrantedMemory {
         let bytes = grant.memory_bytes.ok_or_else(|| revoked("use what it has in mind"))?;
         let max_items = self.capacity.max_items.min(grant.memory_items);
         Ok(MemoryCapacity { max_bytes: self.capacity.max_bytes.min(bytes), max_items })
+    }
+
+    /// Share of the caller in this capacity.
+    fn share(&self, capacity: MemoryCapacity) -> MemoryShare {
+        MemoryShare { holder: self.holder.clone(), capacity }
     }
 
     /// Memory that may be handed over, narrowed by a query: the working memory, and items, best
@@ -84,9 +92,10 @@ impl GrantedMemory {
             max_bytes: capacity.max_bytes / HANDED_OVER,
             max_items: capacity.max_items / HANDED_OVER,
         };
-        match self.storage.change(&self.key, changes, handover_limit).await {
+        let share = self.share(capacity);
+        match self.storage.change_for(&self.key, changes, &share, handover_limit).await {
             Ok(()) => Ok(None),
-            Err(full @ (StorageError::Full { .. } | StorageError::FullOfItems { .. })) => {
+            Err(full) if is_full(&full) => {
                 Ok(Some(format!("others may fill half of what it may keep: {full}")))
             }
             Err(why) => Err(why),
@@ -123,7 +132,9 @@ impl ContextMemoryPort for GrantedMemory {
                 | Change::Forget(_) => {}
             }
         }
-        self.storage.change(&self.key, changes, capacity).await.map_err(|why| failure(&why))
+        let share = self.share(capacity);
+        let write = self.storage.change_for(&self.key, changes, &share, capacity);
+        write.await.map_err(|why| failure(&why))
     }
 
     async fn recall(&self, query: &str, limit: usize) -> Result<Vec<Item>, Failure> {

@@ -1,17 +1,22 @@
 //! Values that one agent remembers, persisted by the store.
 
 use super::live_grant::{LiveGrant, revoked};
-use a2a_hub_core::plugin::installation::InstallationId;
+use a2a_hub_core::{
+    access_control::Principal, plugin::installation::InstallationId,
+    scheduling::memory_shares::MemoryHolder,
+};
 use a2a_hub_protocol::id::TenantId;
 use a2a_hub_runtime::{Failure, port::memory::MemoryPort};
 use a2a_hub_store::{AgentMemory, StorageError};
 use std::{borrow::Cow, sync::Arc};
 
-/// Values of one installation of an agent for one tenant, within the granted bytes.
+/// Values of one installation of an agent for one tenant, within the granted bytes and the share
+/// of the caller.
 #[derive(Clone)]
 pub(crate) struct BoundedMemory {
     owner: InstallationId,
     tenant: TenantId,
+    holder: MemoryHolder,
     max_bytes: u64,
     live: LiveGrant,
     storage: Arc<dyn AgentMemory>,
@@ -24,12 +29,15 @@ impl BoundedMemory {
         live: LiveGrant,
         storage: Arc<dyn AgentMemory>,
     ) -> Self {
-        Self { owner, tenant: TenantId::default(), max_bytes, live, storage }
+        let (tenant, holder) = (TenantId::default(), MemoryHolder::default());
+        Self { owner, tenant, holder, max_bytes, live, storage }
     }
 
-    /// Values for this tenant. All tenants share the byte limit.
-    pub(crate) fn for_tenant(&self, tenant: &TenantId) -> Self {
-        Self { tenant: tenant.clone(), ..self.clone() }
+    /// Values for this tenant, stored in a task that `by` requested. Tenants and callers have
+    /// shares of the bytes.
+    pub(crate) fn for_caller(&self, tenant: &TenantId, by: Option<&Principal>) -> Self {
+        let holder = MemoryHolder::new(tenant, by);
+        Self { tenant: tenant.clone(), holder, ..self.clone() }
     }
 
     /// Key in the store for a guest's key.
@@ -61,7 +69,7 @@ impl MemoryPort for BoundedMemory {
     async fn set(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
         let max_bytes = self.bytes()?;
         let key = self.stored(key);
-        let write = self.storage.remember(&self.owner, &key, value, max_bytes);
+        let write = self.storage.remember_for(&self.owner, &key, value, &self.holder, max_bytes);
         write.await.map_err(|why| failure(&why))
     }
 
@@ -102,9 +110,17 @@ fn guest_key(tenant: &TenantId, key: String) -> Option<String> {
     }
 }
 
+/// True if the memory, or a share of it, is full.
+pub(crate) fn is_full(why: &StorageError) -> bool {
+    matches!(
+        why,
+        StorageError::Full { .. } | StorageError::FullOfItems { .. } | StorageError::Share(_)
+    )
+}
+
 /// Failure for the guest: memory is full, the store is down, or the stored data is unusable.
 pub(crate) fn failure(why: &StorageError) -> Failure {
-    if matches!(why, StorageError::Full { .. } | StorageError::FullOfItems { .. }) {
+    if is_full(why) {
         Failure::Exhausted(why.to_string())
     } else if matches!(why, StorageError::Unavailable(_)) {
         Failure::HubNotUp(why.to_string())
@@ -126,7 +142,7 @@ mod tests {
         let held = EffectiveGrant { memory_bytes: Some(1 << 10), ..EffectiveGrant::default() };
         let live = LiveGrant::new(Arc::new(held));
         let values = BoundedMemory::new(owner, 1 << 10, live, Arc::new(MemoryStorage::default()));
-        let acme = values.for_tenant(&TenantId::parse("acme").unwrap());
+        let acme = values.for_caller(&TenantId::parse("acme").unwrap(), None);
         for (of, value) in [(&values, "default"), (&acme, "acme")] {
             of.set("k", value.into()).await.unwrap();
             of.set("\u{1f}k", value.into()).await.unwrap();
@@ -141,5 +157,30 @@ mod tests {
         assert_eq!(values.get("\u{1f}acme\u{1f}k").await.unwrap(), None);
         acme.delete("k").await.unwrap();
         assert_eq!(values.keys("k").await.unwrap(), ["k"]);
+    }
+    #[tokio::test]
+    async fn caller_fills_own_share_only() {
+        let owner = InstallationId::from(&AgentId::parse("a").unwrap());
+        let held = EffectiveGrant { memory_bytes: Some(1_000), ..EffectiveGrant::default() };
+        let live = LiveGrant::new(Arc::new(held));
+        let values = BoundedMemory::new(owner, 1_000, live, Arc::new(MemoryStorage::default()));
+        let greedy = Principal::of_tree(AgentId::parse("greedy").unwrap(), "1");
+        let greedy = values.for_caller(&TenantId::default(), Some(&greedy));
+        let mut taken = 0;
+        while greedy.set(&taken.to_string(), vec![0; 9]).await.is_ok() {
+            taken += 1;
+        }
+        let refused = greedy.set("more", vec![0; 100]).await.unwrap_err();
+        assert!(
+            matches!(&refused, Failure::Exhausted(why) if why.contains("`greedy`")),
+            "{refused}"
+        );
+        greedy.set("0", Vec::new()).await.unwrap();
+        // A tenant has its share, and the operator the rest.
+        let acme = values.for_caller(&TenantId::parse("acme").unwrap(), None);
+        acme.set("k", vec![0; 430]).await.unwrap();
+        assert!(matches!(acme.set("l", vec![0; 30]).await, Err(Failure::Exhausted(_))));
+        let operator = values.for_caller(&TenantId::default(), Some(&Principal::Operator));
+        operator.set("mine", vec![0; 90]).await.unwrap();
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod connection_quota;
 pub mod cpu_share;
+pub mod memory_shares;
 pub mod process_pool;
 pub mod resources;
 pub mod shares;

@@ -2,6 +2,7 @@
 //! owner, and the refusal at a limit. The table is also a page of the book.
 
 use super::shares::{Holder, ShareLimit, Shares, UsedUnits};
+use crate::grant::memory::DEFAULT_MAX_ITEMS;
 use a2a_hub_protocol::id::AgentId;
 use std::fmt::{self, Write as _};
 
@@ -27,6 +28,20 @@ pub enum SharedResource {
     /// Worktrees of tasks. An agent's worktrees count in the share of its tenant as well
     /// (`a2a-hub-worktrees` has the same numbers, and does not know this crate).
     Worktrees,
+    /// Size of one agent's memory: values by key, and context memories. As much as the agent is
+    /// granted; the default is what the templates of agents ask for.
+    MemoryBytes,
+    /// Items of one agent's context memories.
+    MemoryItems,
+    /// Size of the logs of tasks. All tasks below one that a tenant began are the tenant's.
+    TaskBytes,
+    /// Items of a blackboard. Like the rows below, the flow that has the board applies the limit
+    /// (`a2a-hub-coordination` has the same numbers, and does not know this crate).
+    BoardItems,
+    /// Size of the items of a blackboard, with their results.
+    BoardBytes,
+    /// Changes of a blackboard by tools, in all turns of its step.
+    BoardChanges,
 }
 
 /// Scope of the total of a resource.
@@ -40,6 +55,12 @@ enum ShareScope {
     Tenant,
     /// One total for each topic of a tenant.
     Topic,
+    /// One total for each agent that remembers, for all its tenants and callers.
+    Memory,
+    /// One total for the logs of all tasks, which only the operator and tenants begin.
+    Log,
+    /// One total for each blackboard of a flow's task, which only the step's agents change.
+    Board,
 }
 
 /// Reaction at a limit.
@@ -68,7 +89,7 @@ struct ResourceLimits {
 
 impl SharedResource {
     /// All resources, in the order of the book.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 15] = [
         Self::HttpConnections,
         Self::SocketConnections,
         Self::Streams,
@@ -78,12 +99,18 @@ impl SharedResource {
         Self::TopicBytes,
         Self::Requests,
         Self::Worktrees,
+        Self::MemoryBytes,
+        Self::MemoryItems,
+        Self::TaskBytes,
+        Self::BoardItems,
+        Self::BoardBytes,
+        Self::BoardChanges,
     ];
 
     /// The one table of limits.
     const fn limits(self) -> ResourceLimits {
         use AtLimit::{DropOldest, Refuse, ReplaceIdle};
-        use ShareScope::{Connections, Hub, Tenant, Topic};
+        use ShareScope::{Board, Connections, Hub, Log, Memory, Tenant, Topic};
         let (units, scope, total, at_limit, setting) = match self {
             Self::HttpConnections => {
                 ("connections (HTTP, gRPC)", Connections, 4_000, ReplaceIdle, Some("max_streams"))
@@ -102,6 +129,19 @@ impl SharedResource {
             }
             Self::Requests => ("remembered requests", Hub, 100_000, DropOldest, None),
             Self::Worktrees => ("worktrees", Hub, 256, Refuse, None),
+            Self::MemoryBytes => {
+                let setting = Some("agents.<id>.grant.memory");
+                ("bytes of an agent's memory", Memory, 64 << 10, Refuse, setting)
+            }
+            Self::MemoryItems => {
+                ("items of an agent's context memory", Memory, DEFAULT_MAX_ITEMS, Refuse, None)
+            }
+            Self::TaskBytes => {
+                ("bytes of tasks", Log, 4 << 30, DropOldest, Some("retention.max_mb"))
+            }
+            Self::BoardItems => ("items", Board, 100, Refuse, None),
+            Self::BoardBytes => ("bytes of items", Board, 64 << 10, Refuse, None),
+            Self::BoardChanges => ("changes by tools", Board, 1_000, Refuse, None),
         };
         ResourceLimits { units, scope, total, at_limit, setting }
     }
@@ -115,8 +155,10 @@ impl SharedResource {
     pub fn shares(self, total: u64) -> Shares {
         match self.limits().scope {
             ShareScope::Connections => Shares::of_connections(total),
-            ShareScope::Hub => Shares::of_hub(total),
+            ShareScope::Hub | ShareScope::Log => Shares::of_hub(total),
             ShareScope::Tenant | ShareScope::Topic => Shares::of_tenant(total),
+            ShareScope::Memory => Shares::of_memory(total),
+            ShareScope::Board => Shares::of_board(total),
         }
     }
 
@@ -154,8 +196,15 @@ impl SharedResource {
             | Self::Streams
             | Self::TopicMessages
             | Self::TopicBytes
-            | Self::Requests => "try again soon",
+            | Self::Requests
+            | Self::TaskBytes => "try again soon",
             Self::Worktrees => "`a2a-hub worktrees prune` removes some",
+            Self::MemoryBytes | Self::MemoryItems => {
+                "forget something, or grant the agent that remembers more memory"
+            }
+            Self::BoardItems | Self::BoardBytes | Self::BoardChanges => {
+                "leave the rest to the other agents of the board"
+            }
         }
     }
 }
@@ -207,9 +256,10 @@ pub fn limits_table() -> String {
         let ResourceLimits { units, scope, total, at_limit, setting } = resource.limits();
         let shares = resource.shares(total);
         let suffix = match scope {
-            ShareScope::Connections | ShareScope::Hub => "",
+            ShareScope::Connections | ShareScope::Hub | ShareScope::Memory | ShareScope::Log => "",
             ShareScope::Tenant => " of a tenant",
             ShareScope::Topic => " in a topic",
+            ShareScope::Board => " of a blackboard",
         };
         let setting = setting.map(|name| format!("; `{name}`")).unwrap_or_default();
         let at_limit = match at_limit {
@@ -224,7 +274,24 @@ pub fn limits_table() -> String {
             shares.limit_of(&holders[2]),
             shares.shared(),
         ];
-        let numbers = numbers.map(grouped).join(" | ");
+        let mut numbers = numbers.map(grouped);
+        let none = match scope {
+            // An agent's tasks are those of the root's tenant, or the operator's.
+            ShareScope::Log => &[1, 3][..],
+            // No client changes a board.
+            ShareScope::Board => &[2, 3],
+            ShareScope::Connections
+            | ShareScope::Hub
+            | ShareScope::Memory
+            | ShareScope::Tenant
+            | ShareScope::Topic => &[],
+        };
+        for at in none {
+            if let Some(number) = numbers.get_mut(*at) {
+                "none".clone_into(number);
+            }
+        }
+        let numbers = numbers.join(" | ");
         // Writing to a string does not fail.
         let _ = writeln!(table, "| {units}{suffix}{setting} | {numbers} | {at_limit} |");
     }

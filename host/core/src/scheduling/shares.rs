@@ -10,6 +10,9 @@
 //! | all unknown callers, together | half of what is not reserved | half of that |
 //! | one agent's programs | a quarter of what is not reserved | a quarter of that |
 //!
+//! An agent's memory ([`super::memory_shares`]) and a blackboard have few holders, so that one
+//! agent's programs have half: of what is not reserved, or of the board.
+//!
 //! Each stored resource has its holder stored with it, as [`Principal::identity`]. What was stored
 //! without one belongs to the operator.
 
@@ -157,6 +160,20 @@ impl Shares {
         Self { client: shares.shared(), ..shares }
     }
 
+    /// Shares of an agent's memory: few callers use one agent, and each has half of what is not
+    /// reserved.
+    pub fn of_memory(total: u64) -> Self {
+        let shares = Self::of_hub(total);
+        Self { agent: shares.client, ..shares }
+    }
+
+    /// Shares of a blackboard among the agents of its step: one of them has half of it at most.
+    /// Nobody else changes a board, so that nothing is reserved.
+    pub fn of_board(total: u64) -> Self {
+        let total = total.max(1);
+        Self { agent: (total / 2).max(1), ..Self::of_rest(total, 0) }
+    }
+
     fn of_rest(total: u64, reserved: u64) -> Self {
         let shared = total - reserved;
         Self { total, reserved, client: (shared / 2).max(1), agent: (shared / 4).max(1) }
@@ -253,6 +270,10 @@ mod tests {
         assert_eq!(row(Shares::of_tenant(3)), [3, 2, 2, 1, 1]);
         assert_eq!(row(Shares::of_tenant(1)), [1, 1, 1, 1, 1]);
         assert_eq!(row(Shares::of_hub(0)), [1, 1, 1, 1, 1]);
+        assert_eq!(row(Shares::of_memory(65_536)), [65_536, 58_983, 29_491, 29_491, 29_491]);
+        assert_eq!(row(Shares::of_memory(0)), [1, 1, 1, 1, 1]);
+        assert_eq!(Shares::of_board(100).limit_of(&agent("a")), 50);
+        assert_eq!(Shares::of_board(100).shared(), 100);
     }
 
     #[test]

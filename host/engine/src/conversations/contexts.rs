@@ -2,12 +2,13 @@
 
 use a2a_hub_clock as clock;
 use a2a_hub_config::Config;
+use a2a_hub_core::scheduling::{resources::SharedResource, shares::Holder};
 use a2a_hub_protocol::{
-    id::{ContextId, TaskId},
+    id::{ContextId, TaskId, TenantId},
     message::Message,
     operation::{ContextInfo, ContextQuery, Page},
 };
-use a2a_hub_store::{ContextFilter, Head, HeadFilter, StorageError, TaskStore};
+use a2a_hub_store::{ContextFilter, Head, HeadFilter, LogSize, StorageError, TaskStore};
 use parking_lot::Mutex;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
@@ -23,6 +24,10 @@ const BATCH: usize = 64;
 /// Number of deletable tasks that are found at once; large, as each search must exclude the tasks
 /// in use again.
 const FOUND_AT_ONCE: usize = 4_096;
+
+/// Fraction of all tasks that are found at once in a store with several tenants: after them,
+/// another tenant may be beyond its share.
+const FOUND_FRACTION: u64 = 16;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -241,8 +246,28 @@ impl Contexts {
         Ok(forgotten)
     }
 
+    /// Deletable tasks that make room, oldest first: of the tenant beyond its share, or of all. So
+    /// no tenant's flood deletes the tasks of others.
+    async fn oldest_beyond(&self) -> Result<Vec<TaskId>, StorageError> {
+        let sizes = self.storage.log_sizes().await?;
+        if sizes.len() < 2 {
+            return self.storage.finished(None, FOUND_AT_ONCE).await;
+        }
+        let all: u64 = sizes.iter().map(|size| size.tasks).sum();
+        let few = usize::try_from(all / FOUND_FRACTION).unwrap_or(FOUND_AT_ONCE);
+        let few = few.clamp(1, FOUND_AT_ONCE);
+        if let Some(tenant) = tenant_beyond(&sizes) {
+            let its = self.storage.finished_of_tenant(&tenant, few).await?;
+            if !its.is_empty() {
+                return Ok(its);
+            }
+        }
+        self.storage.finished(None, few).await
+    }
+
     /// Deletes finished tasks, oldest first, in small batches: those that ended before `before`, or
-    /// until at most `max_bytes` are left.
+    /// until at most `max_bytes` are left. For the latter, a tenant beyond its share makes room
+    /// first.
     async fn forget_oldest(
         &self,
         before: Option<&str>,
@@ -251,7 +276,12 @@ impl Contexts {
         let (mut forgotten, mut batch) = (0, if max_bytes.is_some() { 1 } else { BATCH });
         let mut size = if max_bytes.is_some() { self.storage.size().await? } else { 0 };
         loop {
-            let oldest = self.storage.finished(before, FOUND_AT_ONCE).await?;
+            let oldest = match max_bytes {
+                // Not searched for a store that is small enough.
+                Some(max) if size <= max => return Ok(forgotten),
+                Some(_) => self.oldest_beyond().await?,
+                None => self.storage.finished(before, FOUND_AT_ONCE).await?,
+            };
             let (so_far, mut remaining) = (forgotten, &*oldest);
             while !remaining.is_empty() {
                 let (few, rest) = remaining.split_at(batch.min(remaining.len()));
@@ -278,6 +308,21 @@ impl Contexts {
             }
         }
     }
+}
+
+/// Tenant whose oldest tasks make room, if one has more than its share of all logs. The share is of
+/// what is stored, since the store is larger than its logs. The tasks of no tenant are the
+/// operator's.
+fn tenant_beyond(sizes: &[LogSize]) -> Option<TenantId> {
+    let total = sizes.iter().map(|size| size.bytes).sum();
+    let holders = sizes.iter().map(|size| (holder_of(&size.tenant), size.bytes));
+    let beyond = SharedResource::TaskBytes.shares(total).beyond(holders)?;
+    let mut tenants = sizes.iter().map(|size| &size.tenant);
+    tenants.find(|tenant| holder_of(tenant) == beyond).cloned()
+}
+
+fn holder_of(tenant: &TenantId) -> Holder {
+    if tenant.is_default() { Holder::Operator } else { Holder::Client(tenant.to_string()) }
 }
 
 /// Size of the next batch: the excess bytes divided by the average size of the tasks just deleted,
@@ -419,6 +464,62 @@ mod tests {
         assert_eq!(contexts(&storage, "retention.max_mb = 0").tidy().await, Ok(0));
         assert_eq!(contexts(&storage, "retention.max_mb = 10").tidy().await, Ok(61));
         assert_eq!(left(&storage).await, ["a:39"], "as many as there is room for");
+    }
+
+    /// A tenant with newer and larger tasks than the operator and another tenant.
+    #[tokio::test]
+    async fn flooding_tenant_loses_own_tasks_first() {
+        let storage = Arc::new(MemoryStorage::default());
+        for (tenant, tasks) in [("", 2), ("quiet", 2), ("flood", 30)] {
+            for _ in 0..tasks {
+                let id = TaskId::fresh();
+                let mut begin = TaskEvent::clone(&created(&id, tenant));
+                if let TaskEvent::Created(created) = &mut begin {
+                    created.tenant = TenantId::try_from(tenant.to_owned()).unwrap();
+                    let context = created.task.context_id.clone();
+                    created.task.context_id = context.of_tenant(&created.tenant);
+                }
+                let log = vec![
+                    Arc::new(begin),
+                    status(TaskState::Working, 1, None),
+                    chunk(&"x".repeat(1 << 18)),
+                    status(TaskState::Completed, 2, Some("done")),
+                ];
+                storage.append(&id, 0, log).await.unwrap();
+            }
+        }
+        let count = |tenant: &str| {
+            let tenant = TenantId::try_from(tenant.to_owned()).unwrap();
+            let storage = Arc::clone(&storage);
+            async move { storage.finished_of_tenant(&tenant, 100).await.unwrap().len() }
+        };
+        contexts(&storage, "retention.max_mb = 3").tidy().await.unwrap();
+        assert_eq!((count("").await, count("quiet").await), (2, 2));
+        assert!((6..=8).contains(&count("flood").await), "{}", count("flood").await);
+        // The oldest of all are deleted once every tenant is within its share.
+        contexts(&storage, "retention.max_mb = 1").tidy().await.unwrap();
+        assert!(count("flood").await > 0 && count("").await < 2);
+    }
+
+    #[test]
+    fn tenant_beyond_share_makes_room() {
+        let sizes = |sizes: [u64; 3]| {
+            let tenants = ["", "a", "b"].map(|name| TenantId::try_from(name.to_owned()).unwrap());
+            let sizes = tenants.into_iter().zip(sizes);
+            sizes.map(|(tenant, bytes)| LogSize { tenant, tasks: 1, bytes }).collect::<Vec<_>>()
+        };
+        for (of, beyond) in [
+            ([0, 0, 0], None),
+            ([100, 0, 0], None),
+            ([90, 10, 0], None),
+            ([50, 46, 4], Some("a")),
+            ([20, 40, 40], None),
+            ([9, 44, 47], Some("b")),
+            ([0, 50, 50], Some("a")),
+        ] {
+            let found = tenant_beyond(&sizes(of));
+            assert_eq!(found.as_ref().map(TenantId::as_str), beyond, "{of:?}");
+        }
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl Delegation {
         let message = child_message::build(&self.task, message, &id, context_id, &workspace);
         let handed_over = async {
             let giver = self.giver(inherit.as_ref()).await?;
-            hand_over(&giver, &child, message, inherit).await
+            hand_over(&giver, (&child, &self.principal()), message, inherit).await
         };
         let (message, inherited, fresh) = match handed_over.await {
             Ok(handed_over) => handed_over,

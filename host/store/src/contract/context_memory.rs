@@ -1,10 +1,16 @@
 //! Contract tests for context memories.
 
 use super::events::{created, status, working};
-use crate::{Search, Storage, StorageError};
+use crate::{MemoryShare, Search, Storage, StorageError};
 use a2a_hub_core::{
+    access_control::Principal,
     context_memory::model::{Change, Decision, Item, MemoryCapacity, MemoryKey, Thought},
     plugin::installation::InstallationId,
+    scheduling::{
+        memory_shares::MemoryHolder,
+        resources::{ShareReached, SharedResource},
+        shares::ShareLimit,
+    },
 };
 use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId, TenantId},
@@ -208,4 +214,78 @@ pub(super) async fn context_memory_is_deleted_with_context(storage: &impl Storag
     storage.change(&place("new", "echo"), vec![goal], full).await.unwrap();
     storage.abandon(&place("new", "echo")).await.unwrap();
     assert!(storage.working(&place("new", "echo")).await.unwrap().is_empty());
+}
+
+/// Resource and limit of a refusal.
+fn refused(done: Result<(), StorageError>) -> Option<(SharedResource, ShareLimit)> {
+    match done {
+        Err(StorageError::Share(ShareReached { resource, limit, .. })) => Some((resource, limit)),
+        Ok(()) => None,
+        Err(why) => panic!("{why}"),
+    }
+}
+
+pub(super) async fn holders_have_shares_of_memory(storage: &impl Storage) {
+    let capacity = MemoryCapacity { max_bytes: 10_000, max_items: 20 };
+    let owner = InstallationId::from(&AgentId::parse("echo").unwrap());
+    let shared = MemoryKey { context: ContextId::new("c"), owner };
+    let agent = |name: &str| Principal::of_tree(AgentId::parse(name).unwrap(), "1");
+    let holder = |tenant: &str, by: &Principal| {
+        MemoryHolder::new(&TenantId::try_from(tenant.to_owned()).unwrap(), Some(by))
+    };
+    let greedy = holder("", &agent("greedy"));
+    let operator = holder("", &Principal::Operator);
+    let set = async |holder: &MemoryHolder, key: &str, bytes: usize| {
+        refused(storage.remember_for(&shared.owner, key, vec![0; bytes - 1], holder, 10_000).await)
+    };
+    let change = async |holder: &MemoryHolder, context: &str, change: Change| {
+        let share = MemoryShare { holder: holder.clone(), capacity };
+        let scope = MemoryKey { context: ContextId::new(context), ..shared.clone() };
+        refused(storage.change_for(&scope, vec![change], &share, capacity).await)
+    };
+    let bytes = |limit| Some((SharedResource::MemoryBytes, ShareLimit::PerHolder(limit)));
+
+    // Values: half of what is not reserved. A smaller value is accepted, and frees its bytes.
+    assert_eq!(set(&greedy, "a", 4_000).await, None);
+    assert_eq!(set(&greedy, "b", 501).await, bytes(4_500));
+    assert_eq!(set(&greedy, "b", 500).await, None);
+    assert_eq!(set(&greedy, "a", 100).await, None);
+    assert_eq!(set(&greedy, "a", 4_000).await, None);
+    // Context memory is in the same share, and a reduction is never refused.
+    let goal = |bytes: usize| Change::Goal(Some("x".repeat(bytes)));
+    assert_eq!(change(&greedy, "c", goal(1)).await, bytes(4_500));
+    storage.forget(&shared.owner, "a").await.unwrap();
+    assert_eq!(change(&greedy, "c", goal(3_500)).await, None);
+    assert_eq!(set(&greedy, "a", 400).await, bytes(4_500));
+    assert_eq!(change(&greedy, "c", Change::Goal(None)).await, None);
+    assert_eq!(set(&greedy, "a", 3_900).await, None);
+
+    // An item that grows under another holder is in the share of that one.
+    assert_eq!(set(&operator, "o", 100).await, None);
+    assert_eq!(set(&greedy, "o", 101).await, bytes(4_500));
+    assert_eq!(set(&operator, "a", 4_000).await, None);
+    assert_eq!(set(&greedy, "b", 4_400).await, None);
+    let shared_limit = Some((SharedResource::MemoryBytes, ShareLimit::Shared(9_000)));
+    let other = holder("", &agent("other"));
+    assert_eq!(set(&other, "d", 1_000).await, None);
+    let acme = holder("acme", &Principal::Client("acme".to_owned()));
+    assert_eq!(set(&other, "d", 1_400).await, None);
+    assert_eq!(set(&operator, "a", 10).await, None);
+    assert_eq!(set(&acme, "e", 3_201).await, shared_limit);
+    assert_eq!(set(&acme, "e", 3_200).await, None);
+    // The reserve is the operator's.
+    assert_eq!(set(&operator, "a", 900).await, None);
+
+    // Items are divided as well.
+    for key in ["a", "b", "d", "e", "o"] {
+        storage.forget(&shared.owner, key).await.unwrap();
+    }
+    for n in 0..9 {
+        assert_eq!(change(&greedy, "c", remember(&n.to_string(), Value::Null)).await, None);
+    }
+    let items = Some((SharedResource::MemoryItems, ShareLimit::PerHolder(9)));
+    assert_eq!(change(&greedy, "d", remember("more", Value::Null)).await, items);
+    assert_eq!(change(&acme, "e", remember("one", Value::Null)).await, None);
+    storage.forget_context_memories(&shared.owner).await.unwrap();
+    assert_eq!(change(&greedy, "d", remember("more", Value::Null)).await, None);
 }

@@ -116,3 +116,37 @@ pub(super) async fn tenants_are_isolated(storage: &impl Storage) {
     let left = storage.contexts(ContextFilter::default()).await.unwrap();
     assert!(left.iter().map(|info| info.id.tenant().as_str()).eq(["other", ""]));
 }
+
+pub(super) async fn logs_are_measured_by_tenant(storage: &impl Storage) {
+    assert_eq!(storage.log_sizes().await, Ok(Vec::new()));
+    let ids: Vec<_> = (0..4).map(|_| TaskId::fresh()).collect();
+    for (id, tenant) in ids.iter().zip(["", "acme", "acme", "acme"]) {
+        storage.append(id, 0, vec![created_by(id, tenant), working()]).await.unwrap();
+    }
+    let sizes = async || {
+        let mut sizes = storage.log_sizes().await.unwrap();
+        sizes.sort_by(|one, other| one.tenant.cmp(&other.tenant));
+        sizes
+    };
+    let before = sizes().await;
+    let tasks: Vec<_> = before.iter().map(|size| (size.tenant.as_str(), size.tasks)).collect();
+    assert_eq!(tasks, [("", 1), ("acme", 3)]);
+    assert!(before[0].bytes > 100 && before[1].bytes > 2 * before[0].bytes);
+    let end = || status(TaskState::Completed, 2, Some(&*"x".repeat(1_000)));
+    for id in &ids[..3] {
+        storage.append(id, 2, vec![end()]).await.unwrap();
+    }
+    let after = sizes().await;
+    for (before, after, ends) in [(&before[0], &after[0], 1), (&before[1], &after[1], 2)] {
+        let grown = after.bytes - before.bytes;
+        assert!((ends * 1_000..ends * 2_000).contains(&grown), "{grown}");
+    }
+    assert_eq!(storage.finished_of_tenant(&of("acme"), 9).await.unwrap(), ids[1..3]);
+    assert_eq!(storage.finished_of_tenant(&of("acme"), 1).await.unwrap(), ids[1..2]);
+    assert_eq!(storage.finished_of_tenant(&of(""), 9).await.unwrap(), ids[..1]);
+    assert_eq!(storage.finished_of_tenant(&of("none"), 9).await.unwrap(), []);
+    storage.forget_tasks(ids[..3].to_vec()).await.unwrap();
+    let rest = sizes().await;
+    assert_eq!((rest.len(), rest[0].tasks), (1, 1));
+    assert_eq!(rest[0].bytes, before[1].bytes / 3);
+}

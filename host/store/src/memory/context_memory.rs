@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 /// Context memory under one key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IndexedMemory {
+    /// Holder whose share it is in.
+    pub(super) holder: String,
     working: WorkingMemory,
     /// By the number of their last write.
     items: BTreeMap<Number, Indexed>,
@@ -31,14 +33,19 @@ pub(super) fn size(memories: &BTreeMap<MemoryKey, IndexedMemory>, owner: &Instal
     let its = memories.iter().filter(|(scope, _)| scope.owner == *owner);
     let mut size = Size::default();
     for (_, memory) in its {
-        let items: u64 = memory.items.values().map(Indexed::bytes).sum();
-        size.bytes += items + bytes_of(&memory.working);
-        size.items += memory.items.len() as u64;
+        let Size { bytes, items } = memory.size();
+        size.bytes += bytes;
+        size.items += items;
     }
     size
 }
 
 impl IndexedMemory {
+    pub(super) fn size(&self) -> Size {
+        let items: u64 = self.items.values().map(Indexed::bytes).sum();
+        Size { bytes: items + bytes_of(&self.working), items: self.items.len() as u64 }
+    }
+
     pub(super) fn working(&self) -> WorkingMemory {
         self.working.clone()
     }

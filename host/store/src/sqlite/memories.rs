@@ -4,8 +4,14 @@ use super::{
     db::{failure::SqliteFailure, schema::integer},
     log::memory_sizes,
 };
-use crate::StorageError;
-use a2a_hub_core::plugin::installation::InstallationId;
+use crate::{
+    StorageError,
+    context_memory::{Size, holder_after},
+};
+use a2a_hub_core::{
+    context_memory::model::MemoryCapacity, plugin::installation::InstallationId,
+    scheduling::memory_shares::MemoryHolder,
+};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 pub(super) fn recall(
@@ -40,20 +46,33 @@ pub(super) fn keys(
 
 pub(super) fn remember(
     db: &Connection,
-    owner: &InstallationId,
-    key: &str,
+    (owner, key): (&InstallationId, &str),
     value: &[u8],
+    writer: &MemoryHolder,
     max_bytes: u64,
 ) -> Result<(), SqliteFailure> {
-    let new_size = size_without(db, owner, key)? + (key.len() + value.len()) as u64;
+    let old = stored(db, owner, key)?;
+    let (old_holder, before) = old.as_ref().map(|(holder, size)| (holder.as_str(), *size)).unzip();
+    let before = before.unwrap_or_default();
+    let after = Size { bytes: (key.len() + value.len()) as u64, items: 0 };
+    let others = memory_sizes::of_values(db, owner)?.saturating_sub(before.bytes);
+    let new_size = others + after.bytes;
     // The context memories of the same agent count as well.
     let would_hold = new_size + memory_sizes::of_context_memories(db, owner)?.bytes;
     if would_hold > max_bytes {
         let owner = owner.clone();
         return Err(StorageError::Full { owner, would_hold, max_bytes }.into());
     }
-    let sql = "INSERT OR REPLACE INTO memories (agent, key, value) VALUES (?1, ?2, ?3)";
-    db.prepare_cached(sql)?.execute(params![owner.as_str(), key, value])?;
+    let holder = holder_after(old_holder, writer, (before, after));
+    let mut sizes = memory_sizes::of_holders(db, owner)?;
+    if let Some(old_holder) = old_holder {
+        sizes.remove(old_holder, before);
+    }
+    sizes.add(holder, after);
+    let capacity = MemoryCapacity { max_bytes, max_items: 0 };
+    sizes.require_share(writer, (before, after), capacity).map_err(StorageError::from)?;
+    let sql = "INSERT OR REPLACE INTO memories (agent, key, value, holder) VALUES (?1, ?2, ?3, ?4)";
+    db.prepare_cached(sql)?.execute(params![owner.as_str(), key, value, holder])?;
     resize(db, owner, new_size)
 }
 
@@ -62,18 +81,26 @@ pub(super) fn forget(
     owner: &InstallationId,
     key: &str,
 ) -> Result<(), SqliteFailure> {
-    let remaining = size_without(db, owner, key)?;
+    let size = stored(db, owner, key)?.map_or(0, |(_, size)| size.bytes);
+    let remaining = memory_sizes::of_values(db, owner)?.saturating_sub(size);
     let sql = "DELETE FROM memories WHERE agent = ?1 AND key = ?2";
     db.prepare_cached(sql)?.execute([owner.as_str(), key])?;
     resize(db, owner, remaining)
 }
 
-/// Size of an agent's keys and values in bytes, without this key and its value.
-fn size_without(db: &Connection, owner: &InstallationId, key: &str) -> rusqlite::Result<u64> {
-    let sql = "SELECT octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
+/// Holder and size of a key with its value.
+fn stored(
+    db: &Connection,
+    owner: &InstallationId,
+    key: &str,
+) -> rusqlite::Result<Option<(String, Size)>> {
+    let sql = "SELECT holder, octet_length(key) + octet_length(value) FROM memories WHERE agent = ?1 AND key = ?2";
     let mut found = db.prepare_cached(sql)?;
-    let one: Option<i64> = found.query_row([owner.as_str(), key], |row| row.get(0)).optional()?;
-    Ok(memory_sizes::of_values(db, owner)?.saturating_sub(one.unwrap_or(0).unsigned_abs()))
+    let row = found.query_row([owner.as_str(), key], |row| {
+        let bytes: i64 = row.get(1)?;
+        Ok((row.get(0)?, Size { bytes: bytes.unsigned_abs(), items: 0 }))
+    });
+    row.optional()
 }
 
 fn resize(db: &Connection, owner: &InstallationId, bytes: u64) -> Result<(), SqliteFailure> {

@@ -24,7 +24,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::board::{Board, ChangeRefusal, Item, ItemState, Wish};
+use super::{
+    board::{Board, ChangeRefusal, Item, ItemState, Wish},
+    usage::BoardUsage,
+};
 
 /// Most contributions of one answer, and most changes in the middle of one turn; further ones are
 /// refused.
@@ -140,6 +143,8 @@ pub enum ContributionRefusal {
     Needs,
     /// The answer, or the turn, has more contributions than are allowed.
     LimitReached,
+    /// The agent has as many items, or bytes, as one agent may have.
+    ShareReached,
     /// A rule of items.
     Rule(ChangeRefusal),
 }
@@ -204,8 +209,7 @@ pub struct RoundsState {
     board: Board,
     /// Ids of the items, in their order.
     ids: Vec<String>,
-    /// Bytes of all items.
-    bytes: usize,
+    usage: BoardUsage,
     round: u32,
     deadline: Option<u64>,
     /// Agents of this round that were not called yet.
@@ -263,7 +267,7 @@ impl RoundsState {
             phase: RoundsPhase::New,
             board,
             ids: Vec::new(),
-            bytes: 0,
+            usage: BoardUsage::default(),
             round: 0,
             deadline: None,
             queue: VecDeque::new(),
@@ -506,7 +510,8 @@ impl RoundsState {
                 (base, Wish::Release(at, current(versions, at, base)))
             }
             (Contribution::Finish(_, base, result), Some(at)) => {
-                bytes = self.fitting(bytes_of(&result))?;
+                bytes = bytes_of(&result);
+                self.usage.require_share(&self.rules, agent, 0, bytes)?;
                 let text = &self.board.items()[at].body["text"];
                 let body = json!({ "text": text, "result": result });
                 (base, Wish::Finish(at, current(versions, at, base), body))
@@ -523,7 +528,7 @@ impl RoundsState {
         };
         let applied = self.board.apply(u64::from(self.round), agent, wish);
         let (at, version) = applied.map_err(ContributionRefusal::Rule)?;
-        self.bytes += bytes;
+        self.usage.count(agent, 0, bytes);
         versions.entry(at).or_insert((base, version)).1 = version;
         Ok(at)
     }
@@ -531,12 +536,6 @@ impl RoundsState {
     fn index(&self, id: &str) -> Result<usize, ContributionRefusal> {
         let found = self.ids.iter().position(|it| it == id);
         found.ok_or_else(|| ContributionRefusal::Missing(short(id)))
-    }
-
-    /// Returns `bytes` if they fit on the board.
-    fn fitting(&self, bytes: usize) -> Result<usize, ContributionRefusal> {
-        let fits = self.bytes.saturating_add(bytes) <= self.rules.max_bytes;
-        if fits { Ok(bytes) } else { Err(ContributionRefusal::Rule(ChangeRefusal::Full)) }
     }
 
     fn add(&mut self, agent: &str, item: NewItem) -> Result<(usize, u64), ContributionRefusal> {
@@ -552,17 +551,14 @@ impl RoundsState {
             return Err(ContributionRefusal::Needs);
         }
         let indexes: Result<Vec<_>, _> = needs.iter().map(|need| self.index(need)).collect();
-        if self.ids.len() >= self.rules.max_items {
-            return Err(ContributionRefusal::Rule(ChangeRefusal::Full));
-        }
-        let texts = needs.iter().chain([&id, &kind, &text]);
-        let bytes = self.fitting(texts.map(|it| bytes_of(it)).sum())?;
+        let bytes = needs.iter().chain([&id, &kind, &text]).map(|it| bytes_of(it)).sum();
+        self.usage.require_share(&self.rules, agent, 1, bytes)?;
         let wish = Wish::Post(kind, json!({ "text": text }), indexes?);
         let posted = self
             .board
             .apply(u64::from(self.round), agent, wish)
             .map_err(ContributionRefusal::Rule)?;
-        self.bytes += bytes;
+        self.usage.count(agent, 1, bytes);
         self.ids.push(id);
         Ok(posted)
     }

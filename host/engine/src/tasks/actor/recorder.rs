@@ -320,6 +320,12 @@ impl Recorder {
         Ok(messages)
     }
 
+    /// Principal that began the task; none for a task of an older hub.
+    pub(in crate::tasks) async fn begun_by(&self) -> Result<Option<Principal>, StorageError> {
+        let askers = self.storage.askers(&self.task().id).await?;
+        Ok(askers.into_iter().next().map(|(_, by)| by))
+    }
+
     /// Disconnects all subscribers; they may subscribe again.
     pub(in crate::tasks) fn hang_up(&mut self) {
         self.feed = Feed::new(self.seq);

@@ -54,6 +54,15 @@ impl TaskActor {
                 tracing::error!(%task, %why, "cannot read the conversation history");
                 Fault::Unreadable
             })?;
+        let memory_by = match &by {
+            Some(by) => Some(by.clone()),
+            // A recovered task. Taken for the operator's, it would have all of the memory.
+            None => self.recorder.begun_by().await.map_err(|why| {
+                let task = &self.recorder.task().id;
+                tracing::error!(%task, %why, "cannot read who began the task");
+                Fault::Unreadable
+            })?,
+        };
         let (queue, requests) = mpsc::channel(GUEST_CHANNEL_CAPACITY);
         let mut task = self.recorder.task().clone();
         // The routing facts name the alternatives. They are for the client; an agent may not be
@@ -102,7 +111,7 @@ impl TaskActor {
         });
         let handoff = Handoff::from_task(self.recorder.task(), &self.agent.id, by.as_ref());
         let over = self.tasks.as_ref().zip(handoff).map(|(tasks, of)| tasks.old_task_over(of));
-        let ports = TaskPorts { task: port, delegation, journal, by };
+        let ports = TaskPorts { task: port, delegation, journal, by, memory_by };
         let agent = Arc::clone(&self.agent);
         let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(self.recorder.task()));
         let start = move || {

@@ -5,9 +5,12 @@
 //! stored once.
 
 use a2a_hub_agents::{Agent, GrantedMemory};
-use a2a_hub_core::context_memory::{
-    inherit::Inherit,
-    transfer::{Giver, Inherited, transfer},
+use a2a_hub_core::{
+    access_control::Principal,
+    context_memory::{
+        inherit::Inherit,
+        transfer::{Giver, Inherited, transfer},
+    },
 };
 use a2a_hub_protocol::{id::ContextId, message::Message, task::Task};
 use a2a_hub_runtime::{Failure, HubWork};
@@ -29,12 +32,12 @@ pub(in crate::tasks) fn requested_transfer(
     }
 }
 
-/// Transfers the requested memory of `giver`. Returns the message with the conversation in which
-/// `child` finds the memory, the record of the transfer and, if that conversation is new, the
-/// child's memory of it.
+/// Transfers the requested memory of `giver`, in the share of the calling agent `by`. Returns the
+/// message with the conversation in which `child` finds the memory, the record of the transfer and,
+/// if that conversation is new, the child's memory of it.
 pub(in crate::tasks) async fn hand_over(
     giver: &GiverTask,
-    child: &Agent,
+    (child, by): (&Agent, &Principal),
     mut message: Message,
     inherit: Option<Inherit>,
 ) -> Result<(Message, Option<Inherited>, Option<GrantedMemory>), Failure> {
@@ -43,8 +46,8 @@ pub(in crate::tasks) async fn hand_over(
     let context = message.context_id.clone().unwrap_or_else(ContextId::fresh);
     let context = context.of_tenant(giver.1.context_id.tenant());
     message.context_id = Some(context.clone());
-    let inherited = transferred(giver, (child, &context), inherit, &message).await?;
-    let fresh = child.context_memory(&context).filter(|_| is_new && inherited.delivered);
+    let inherited = transferred(giver, (child, &context, by), inherit, &message).await?;
+    let fresh = child.context_memory(&context, Some(by)).filter(|_| is_new && inherited.delivered);
     Ok((message, Some(inherited), fresh))
 }
 
@@ -52,7 +55,7 @@ pub(in crate::tasks) async fn hand_over(
 /// `context`. Returns the record of the transfer.
 async fn transferred(
     (agent, task): &GiverTask,
-    (child, context): (&Agent, &ContextId),
+    (child, context, by): (&Agent, &ContextId, &Principal),
     inherit: Inherit,
     message: &Message,
 ) -> Result<Inherited, Failure> {
@@ -63,10 +66,10 @@ async fn transferred(
             "agents elsewhere are handed nothing; send what it needs in the message".into(),
         );
     }
-    let Some(source_memory) = agent.context_memory(&task.context_id) else {
+    let Some(source_memory) = agent.context_memory(&task.context_id, None) else {
         return nothing(not_granted(agent, "it has nothing in mind"));
     };
-    let Some(other) = child.context_memory(context) else {
+    let Some(other) = child.context_memory(context, Some(by)) else {
         return nothing(not_granted(child, "it can keep nothing in mind"));
     };
     let text = message.joined_text();

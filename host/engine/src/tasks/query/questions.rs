@@ -20,11 +20,11 @@ use a2a_hub_protocol::{
     event::TaskEvent,
     id::{AgentId, QuestionId, TaskId, TenantId},
     message::{Message, Role},
-    question::QuestionKind,
     operation::{
         AlwaysAnswer, OpenQuestion, OpenQuestions, PastQuestion, QuestionAnswer, QuestionHistory,
         QuestionQuery, QuestionRequest, QuestionResult,
     },
+    question::QuestionKind,
     task::TaskState,
 };
 use a2a_hub_store::{
@@ -112,7 +112,10 @@ impl Questions<'_> {
 
     /// Reason why a person may not answer an open question: it is one of somebody else's task, or
     /// the key lacks the scope. None for other callers.
-    async fn refusal(&self, open: Option<&FoundQuestion>) -> Result<Option<RightsDenied>, HubError> {
+    async fn refusal(
+        &self,
+        open: Option<&FoundQuestion>,
+    ) -> Result<Option<RightsDenied>, HubError> {
         let (Some(rights), Some(open)) = (&self.1, open) else { return Ok(None) };
         if open.question.kind == QuestionKind::Permission
             && let Err(why) = rights.require(Scope::Approve)

@@ -9,9 +9,9 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::{
     BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Head, HeadFilter, HeadPage,
-    NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules, RuleUse, RunJournal,
-    StorageError, StoreHealth, StoredTask, Tally, TaskCounts, TaskIndex, TaskLog, TenantRule,
-    memory::MemoryStorage,
+    LogSize, NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules, RuleUse,
+    RunJournal, StorageError, StoreHealth, StoredTask, Tally, TaskCounts, TaskIndex, TaskLog,
+    TenantRule, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -137,6 +137,20 @@ impl TaskIndex for Distant {
     ) -> Result<Vec<TaskId>, StorageError> {
         sleep(LATENCY).await;
         self.there.finished(before, limit).await
+    }
+
+    async fn finished_of_tenant(
+        &self,
+        tenant: &TenantId,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.finished_of_tenant(tenant, limit).await
+    }
+
+    async fn log_sizes(&self) -> Result<Vec<LogSize>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.log_sizes().await
     }
 
     async fn conversation(

@@ -5,8 +5,8 @@
 
 use super::key;
 use crate::{
-    Search, StorageError,
-    context_memory::{Indexed, Size, bytes_of, of_items, require_within_limits},
+    MemoryShare, Search, StorageError,
+    context_memory::{Indexed, Size, bytes_of, holder_after, of_items, require_within_limits},
     sqlite::{
         db::{failure::SqliteFailure, schema::integer},
         log::memory_sizes,
@@ -37,6 +37,13 @@ struct MemoryRow {
     items: u64,
     words: u64,
     bytes: u64,
+    holder: String,
+}
+
+impl MemoryRow {
+    fn size(&self) -> Size {
+        Size { bytes: self.bytes, items: self.items }
+    }
 }
 
 pub(in crate::sqlite) fn working(
@@ -50,19 +57,22 @@ pub(in crate::sqlite) fn change(
     db: &Connection,
     scope: &MemoryKey,
     changes: Vec<Change>,
+    share: &MemoryShare,
     limits: MemoryCapacity,
 ) -> Result<(), SqliteFailure> {
     let found = known(db, scope)?;
     let is_new = found.is_none();
+    let old_holder = found.as_ref().map(|found| found.holder.clone());
     let mut now = found.unwrap_or_else(|| MemoryRow {
         number: 0,
         working: WorkingMemory::default(),
         items: 0,
         words: 0,
         bytes: 0,
+        holder: String::new(),
     });
     let all_before = memory_sizes::of_context_memories(db, &scope.owner)?;
-    let (before, working_before) = ((now.bytes, now.items), bytes_of(&now.working));
+    let (before, working_before) = (now.size(), bytes_of(&now.working));
     changes.iter().for_each(|change| now.working.apply(change));
     now.bytes = now.bytes - working_before.min(now.bytes) + bytes_of(&now.working);
     let mut writes = Vec::new();
@@ -81,8 +91,8 @@ pub(in crate::sqlite) fn change(
         writes.push((old, item));
     }
     let all = Size {
-        bytes: (all_before.bytes + now.bytes).saturating_sub(before.0),
-        items: (all_before.items + now.items).saturating_sub(before.1),
+        bytes: (all_before.bytes + now.bytes).saturating_sub(before.bytes),
+        items: (all_before.items + now.items).saturating_sub(before.items),
     };
     require_within_limits(
         scope,
@@ -91,6 +101,16 @@ pub(in crate::sqlite) fn change(
         memory_sizes::of_values(db, &scope.owner)?,
         limits,
     )?;
+    let after = now.size();
+    holder_after(old_holder.as_deref(), &share.holder, (before, after)).clone_into(&mut now.holder);
+    let mut sizes = memory_sizes::of_holders(db, &scope.owner)?;
+    if let Some(old_holder) = &old_holder {
+        sizes.remove(old_holder, before);
+    }
+    sizes.add(&now.holder, after);
+    sizes
+        .require_share(&share.holder, (before, after), share.capacity)
+        .map_err(StorageError::from)?;
     // Nothing is refused from here on.
     upsert(db, scope, is_new, &mut now)?;
     for (old, item) in writes {
@@ -258,16 +278,18 @@ pub(in crate::sqlite) fn sweep(db: &Connection) -> Result<bool, SqliteFailure> {
 }
 
 fn known(db: &Connection, scope: &MemoryKey) -> Result<Option<MemoryRow>, SqliteFailure> {
-    let sql = "SELECT number, working, items, words, bytes FROM context_memories \
+    let sql = "SELECT number, working, items, words, bytes, holder FROM context_memories \
                WHERE context = ?1 AND owner = ?2 AND gone = 0";
     let mut found = db.prepare_cached(sql)?;
     let of = [&key::key(&scope.context), scope.owner.as_str()];
     let row = found.query_row(of, |row| {
         let counts = (unsigned(row, 2)?, unsigned(row, 3)?, unsigned(row, 4)?);
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, counts))
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, counts, row.get(5)?))
     });
-    let Some((number, working, (items, words, bytes))) = row.optional()? else { return Ok(None) };
-    Ok(Some(MemoryRow { number, working: parsed(&working)?, items, words, bytes }))
+    let Some((number, working, (items, words, bytes), holder)) = row.optional()? else {
+        return Ok(None);
+    };
+    Ok(Some(MemoryRow { number, working: parsed(&working)?, items, words, bytes, holder }))
 }
 
 /// Stores a memory, and sets its number if it is new.
@@ -280,15 +302,17 @@ fn upsert(
     let working = written(&now.working)?;
     let (items, words, bytes) = (integer(now.items), integer(now.words), integer(now.bytes));
     if is_new {
-        let sql = "INSERT INTO context_memories (context, owner, working, items, words, bytes) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let sql = "INSERT INTO context_memories (context, owner, working, items, words, bytes, holder) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let (context, owner) = (key::key(&scope.context), scope.owner.as_str());
-        let row = params![context, owner, working, items, words, bytes];
+        let row = params![context, owner, working, items, words, bytes, now.holder];
         db.prepare_cached(sql)?.execute(row)?;
         now.number = db.last_insert_rowid();
     } else {
-        let sql = "UPDATE context_memories SET working = ?2, items = ?3, words = ?4, bytes = ?5 WHERE number = ?1";
-        db.prepare_cached(sql)?.execute(params![now.number, working, items, words, bytes])?;
+        let sql = "UPDATE context_memories SET working = ?2, items = ?3, words = ?4, bytes = ?5, holder = ?6 \
+                   WHERE number = ?1";
+        let row = params![now.number, working, items, words, bytes, now.holder];
+        db.prepare_cached(sql)?.execute(row)?;
     }
     Ok(())
 }

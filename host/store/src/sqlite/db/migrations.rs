@@ -77,7 +77,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 18] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 20] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -394,6 +394,76 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 18] = ["
     CREATE TRIGGER notices_forgotten AFTER DELETE ON tasks BEGIN
         DELETE FROM notices WHERE task = old.id;
     END;
+", "
+    -- Holders of memories: the tenant and the identity of the caller, with a unit separator between them. What older hubs write
+    -- has none, and is the operator's; what they wrote for a tenant is the tenant's.
+    ALTER TABLE memories ADD COLUMN holder TEXT NOT NULL DEFAULT '';
+    ALTER TABLE context_memories ADD COLUMN holder TEXT NOT NULL DEFAULT '';
+    UPDATE memories SET holder = substr(key, 2, instr(substr(key, 2), char(31)))
+        WHERE substr(key, 1, 1) = char(31) AND instr(substr(key, 2), char(31)) > 1;
+    UPDATE context_memories SET holder = substr(context, 1, instr(context, char(31)))
+        WHERE gone = 0 AND instr(context, char(31)) > 1;
+    -- Summing them up at each write would let an agent with many conversations hold up every task.
+    CREATE TABLE memory_holders (
+        owner  TEXT NOT NULL,
+        holder TEXT NOT NULL,
+        bytes  INTEGER NOT NULL,
+        items  INTEGER NOT NULL,
+        PRIMARY KEY (owner, holder)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO memory_holders SELECT owner, holder, sum(bytes), sum(items) FROM (
+        SELECT agent AS owner, holder, octet_length(key) + octet_length(value) AS bytes, 0 AS items
+            FROM memories
+        UNION ALL SELECT owner, holder, bytes, items FROM context_memories WHERE gone = 0
+    ) GROUP BY owner, holder;
+    -- `INSERT OR REPLACE` replaces a value without deleting it as far as triggers see, and its `OR REPLACE` holds for each
+    -- statement in them.
+    CREATE TRIGGER memory_replaced BEFORE INSERT ON memories BEGIN
+        UPDATE memory_holders SET bytes = bytes - (
+            SELECT octet_length(key) + octet_length(value) FROM memories
+                WHERE agent = new.agent AND key = new.key
+        ) WHERE owner = new.agent AND holder = (
+            SELECT holder FROM memories WHERE agent = new.agent AND key = new.key
+        );
+    END;
+    CREATE TRIGGER memory_stored AFTER INSERT ON memories BEGIN
+        INSERT INTO memory_holders SELECT new.agent, new.holder, 0, 0 WHERE NOT EXISTS (
+            SELECT 1 FROM memory_holders WHERE owner = new.agent AND holder = new.holder
+        );
+        UPDATE memory_holders
+            SET bytes = bytes + octet_length(new.key) + octet_length(new.value)
+            WHERE owner = new.agent AND holder = new.holder;
+        DELETE FROM memory_holders WHERE owner = new.agent AND bytes <= 0 AND items <= 0;
+    END;
+    CREATE TRIGGER memory_deleted AFTER DELETE ON memories BEGIN
+        UPDATE memory_holders
+            SET bytes = bytes - octet_length(old.key) - octet_length(old.value)
+            WHERE owner = old.agent AND holder = old.holder;
+        DELETE FROM memory_holders WHERE owner = old.agent AND bytes <= 0 AND items <= 0;
+    END;
+    CREATE TRIGGER context_memory_held AFTER INSERT ON context_memories WHEN new.gone = 0 BEGIN
+        INSERT INTO memory_holders SELECT new.owner, new.holder, 0, 0 WHERE NOT EXISTS (
+            SELECT 1 FROM memory_holders WHERE owner = new.owner AND holder = new.holder
+        );
+        UPDATE memory_holders SET bytes = bytes + new.bytes, items = items + new.items
+            WHERE owner = new.owner AND holder = new.holder;
+    END;
+    CREATE TRIGGER context_memory_resized AFTER UPDATE OF bytes, items, holder, gone
+        ON context_memories WHEN old.gone = 0
+    BEGIN
+        UPDATE memory_holders SET bytes = bytes - old.bytes, items = items - old.items
+            WHERE owner = old.owner AND holder = old.holder;
+        INSERT INTO memory_holders SELECT new.owner, new.holder, 0, 0 WHERE new.gone = 0
+            AND NOT EXISTS (
+                SELECT 1 FROM memory_holders WHERE owner = new.owner AND holder = new.holder
+            );
+        UPDATE memory_holders SET bytes = bytes + new.bytes, items = items + new.items
+            WHERE owner = new.owner AND holder = new.holder AND new.gone = 0;
+        DELETE FROM memory_holders WHERE owner = old.owner AND bytes <= 0 AND items <= 0;
+    END;
+", "
+    -- Size of a task's log. What older hubs write is not counted: reading all logs would delay a start by minutes.
+    ALTER TABLE tasks ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

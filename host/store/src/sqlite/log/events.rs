@@ -98,9 +98,9 @@ impl Addition {
             insert.execute(params![self.task.as_str(), integer(*first), events, by])?;
         }
         if is_new {
-            insert_head(db, &head)?;
+            insert_head(db, &head, self.bytes())?;
         } else {
-            update_head(db, &head)?;
+            update_head(db, &head, self.bytes())?;
         }
         // Most tasks ask nothing, and have no changes.
         if has_question || self.events.iter().any(|event| questions::asks(event)) {
@@ -127,13 +127,13 @@ pub(in crate::sqlite) fn head(
 /// whole transaction, and neither functions nor `DO UPDATE`, here or in the triggers of
 /// `migrations.rs`.
 const INSERT_HEAD: &str = "INSERT OR FAIL INTO tasks
-    (id, context, agent, state, seq, created, updated, directory, parent, workflow, tenant)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    (id, context, agent, state, seq, created, updated, directory, parent, workflow, tenant, bytes)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
-const UPDATE_HEAD: &str =
-    "UPDATE OR FAIL tasks SET state = ?2, seq = ?3, updated = ?4, directory = ?5 WHERE id = ?1";
+const UPDATE_HEAD: &str = "UPDATE OR FAIL tasks
+    SET state = ?2, seq = ?3, updated = ?4, directory = ?5, bytes = bytes + ?6 WHERE id = ?1";
 
-fn insert_head(db: &Connection, head: &Head) -> Result<(), SqliteFailure> {
+fn insert_head(db: &Connection, head: &Head, bytes: usize) -> Result<(), SqliteFailure> {
     db.prepare_cached(INSERT_HEAD)?.execute(params![
         head.task.as_str(),
         key::key(&head.context),
@@ -145,18 +145,20 @@ fn insert_head(db: &Connection, head: &Head) -> Result<(), SqliteFailure> {
         head.directory,
         head.parent.as_ref().map(TaskId::as_str),
         head.workflow,
-        head.context.tenant().as_str()
+        head.context.tenant().as_str(),
+        integer(bytes as u64)
     ])?;
     Ok(())
 }
 
-fn update_head(db: &Connection, head: &Head) -> Result<(), SqliteFailure> {
+fn update_head(db: &Connection, head: &Head, bytes: usize) -> Result<(), SqliteFailure> {
     db.prepare_cached(UPDATE_HEAD)?.execute(params![
         head.task.as_str(),
         head.state.name(),
         integer(head.seq),
         head.updated,
-        head.directory
+        head.directory,
+        integer(bytes as u64)
     ])?;
     Ok(())
 }
@@ -536,7 +538,7 @@ mod tests {
     fn head_writes_need_no_statement_journal() {
         let dir = tempfile::tempdir().unwrap();
         let db = crate::sqlite::db::schema::open(&dir.path().join("hub.db")).unwrap().0;
-        for (sql, parameters) in [(INSERT_HEAD, 11), (UPDATE_HEAD, 5)] {
+        for (sql, parameters) in [(INSERT_HEAD, 12), (UPDATE_HEAD, 6)] {
             let mut plan = db.prepare(&format!("EXPLAIN {sql}")).unwrap();
             let none = params_from_iter(vec![None::<String>; parameters]);
             let steps = plan.query_map(none, |row| Ok((row.get(1)?, row.get(3)?))).unwrap();

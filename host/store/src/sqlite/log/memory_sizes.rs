@@ -1,6 +1,6 @@
 //! Sizes of agents' memories, in SQL: counters that each write updates, never summed up.
 
-use crate::context_memory::Size;
+use crate::context_memory::{HolderSizes, Size};
 use a2a_hub_core::plugin::installation::InstallationId;
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -25,4 +25,21 @@ pub(in crate::sqlite) fn of_context_memories(
         found.query_row([owner.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let (bytes, items): (i64, i64) = size.unwrap_or_default();
     Ok(Size { bytes: bytes.unsigned_abs(), items: items.unsigned_abs() })
+}
+
+/// Sizes of an installation's memory by holder: counters that triggers maintain.
+pub(in crate::sqlite) fn of_holders(
+    db: &Connection,
+    owner: &InstallationId,
+) -> rusqlite::Result<HolderSizes> {
+    let sql = "SELECT holder, bytes, items FROM memory_holders WHERE owner = ?1";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query([owner.as_str()])?;
+    let mut sizes = HolderSizes::default();
+    while let Some(row) = rows.next()? {
+        let (bytes, items): (i64, i64) = (row.get(1)?, row.get(2)?);
+        let [bytes, items] = [bytes, items].map(|it| u64::try_from(it).unwrap_or_default());
+        sizes.add(row.get_ref(0)?.as_str()?, Size { bytes, items });
+    }
+    Ok(sizes)
 }

@@ -2,9 +2,12 @@
 //! counts its descendants, and its agent may ask for its children by their keys, also after a
 //! restart.
 
-use super::events::LIVE;
-use crate::sqlite::db::{failure::SqliteFailure, schema::integer};
-use a2a_hub_protocol::id::TaskId;
+use super::events::{LIVE, corrupt};
+use crate::{
+    LogSize,
+    sqlite::db::{failure::SqliteFailure, schema::integer},
+};
+use a2a_hub_protocol::id::{TaskId, TenantId};
 use rusqlite::{Connection, params};
 
 /// Query for the deletable tasks, oldest first. The tasks in use are searched from the unfinished
@@ -17,6 +20,7 @@ fn oldest() -> String {
         )
         SELECT id FROM tasks
         WHERE NOT {LIVE} AND (?1 IS NULL OR updated < ?1) AND id NOT IN (SELECT id FROM in_use)
+            AND (?3 IS NULL OR tenant = ?3)
         ORDER BY id LIMIT ?2"
     )
 }
@@ -39,12 +43,29 @@ fn deletion() -> String {
 pub(in crate::sqlite) fn finished(
     db: &Connection,
     before: Option<&str>,
+    tenant: Option<&TenantId>,
     limit: usize,
 ) -> Result<Vec<TaskId>, SqliteFailure> {
     let mut found = db.prepare_cached(&oldest())?;
-    let rows =
-        found.query_map(params![before, integer(limit as u64)], |row| row.get::<_, String>(0))?;
+    let values = params![before, integer(limit as u64), tenant.map(TenantId::as_str)];
+    let rows = found.query_map(values, |row| row.get::<_, String>(0))?;
     Ok(rows.map(|id| id.map(TaskId::new)).collect::<Result<_, _>>()?)
+}
+
+/// Sizes of all logs by tenant. Reads each task, and only for a store that is too large.
+pub(in crate::sqlite) fn sizes(db: &Connection) -> Result<Vec<LogSize>, SqliteFailure> {
+    let sql = "SELECT tenant, count(*), sum(bytes) FROM tasks GROUP BY tenant";
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query([])?;
+    let mut sizes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let tenant = TenantId::try_from(row.get::<_, String>(0)?);
+        let tenant = tenant.map_err(|why| corrupt("the tenants of tasks".to_owned(), why))?;
+        let (tasks, bytes): (i64, i64) = (row.get(1)?, row.get(2)?);
+        let (tasks, bytes) = (tasks.unsigned_abs(), bytes.unsigned_abs());
+        sizes.push(LogSize { tenant, tasks, bytes });
+    }
+    Ok(sizes)
 }
 
 /// Deletes the deletable ones of these tasks, and returns the number of those that it knew.
@@ -80,7 +101,7 @@ mod tests {
             let steps = plan.query_map(values, |row| row.get::<_, String>("detail")).unwrap();
             steps.collect::<Result<Vec<_>, _>>().unwrap().join("; ")
         };
-        let found = plan(&oldest(), &[&"2026", &64]);
+        let found = plan(&oldest(), &[&"2026", &64, &"acme"]);
         for step in ["INDEX live_tasks", "tasks_of_parent (parent=?)"] {
             assert!(found.contains(step), "{found}");
         }

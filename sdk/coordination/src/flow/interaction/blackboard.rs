@@ -18,6 +18,7 @@ use crate::blackboard::{
         RoundsAction, RoundsEnd, RoundsEvent, RoundsOutcome, RoundsRules as Book, RoundsState,
         TurnOrder,
     },
+    share_of_agent,
 };
 
 /// Keys of the table, besides those of all interactions.
@@ -323,6 +324,13 @@ fn reason(why: &ContributionRefusal) -> String {
             "a turn has at most {MAX_CONTRIBUTIONS} contributions by tools, and as many in its answer; repeat this one, and \
              those after it, in the next"
         ),
+        ContributionRefusal::ShareReached => {
+            let (max_items, max_kib) = (share_of_agent(MAX_ITEMS), share_of_agent(MAX_BOARD) >> 10);
+            format!(
+                "one agent has at most {max_items} items and {max_kib} KiB of text on a board, and the others need the rest; \
+                 shorten it, or leave it to them"
+            )
+        }
         ContributionRefusal::Rule(why) => match why {
             ChangeRefusal::Unknown => "the board has no such item".to_owned(),
             ChangeRefusal::Version(version) => {
@@ -488,6 +496,7 @@ fn items(
                 | ContributionRefusal::Name
                 | ContributionRefusal::Needs
                 | ContributionRefusal::LimitReached
+                | ContributionRefusal::ShareReached
                 | ContributionRefusal::Rule(_) => String::new(),
             };
             let (id, why) = (one_line(&item.id), reason(&why));
@@ -496,4 +505,16 @@ fn items(
         items.push(item);
     }
     items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of the book has the same numbers: `core::scheduling::resources`.
+    #[test]
+    fn shares_are_those_of_the_book() {
+        let totals = [MAX_ITEMS, MAX_BOARD].map(|total| (total, share_of_agent(total)));
+        assert_eq!(totals, [(100, 50), (65_536, 32_768)]);
+    }
 }

@@ -14,11 +14,12 @@ use super::{
     },
     FlowState,
 };
+use crate::blackboard::share_of_agent;
 
 /// Most changes by tools in one turn, with those that were refused.
 const MAX_CHANGES_IN_TURN: usize = 32;
 
-/// Most changes by tools in one step: each of them is replayed.
+/// Most changes by tools in one step: each of them is replayed. One of several agents makes half.
 const MAX_CHANGES: usize = 1_000;
 
 /// Reports of blackboards that were not taken.
@@ -109,10 +110,18 @@ impl FlowState {
         }
         let Some(row) = self.rows.get_mut(id.step) else { return Ok(Value::Null) };
         let in_turn = row.changes.iter().filter(|change| change.turn == id.item).count();
-        if in_turn >= MAX_CHANGES_IN_TURN || row.changes.len() >= MAX_CHANGES {
+        let agent_of = |turn: usize| Some(&row.items.get(turn)?.turn.as_ref()?.agent);
+        let agent = agent_of(id.item);
+        let of_agent = row.changes.iter().filter(|change| agent_of(change.turn) == agent).count();
+        let max_of_agent = match interaction.agents.len() {
+            0 | 1 => MAX_CHANGES,
+            _ => share_of_agent(MAX_CHANGES),
+        };
+        let is_at_limit = row.changes.len() >= MAX_CHANGES || of_agent >= max_of_agent;
+        if in_turn >= MAX_CHANGES_IN_TURN || is_at_limit {
             return Err(format!(
-                "at most {MAX_CHANGES_IN_TURN} changes by tools are made in a turn, and {MAX_CHANGES} in a step; give \
-                 further ones in your answer"
+                "at most {MAX_CHANGES_IN_TURN} changes by tools are made in a turn, and {MAX_CHANGES} in a step, of which one \
+                 agent makes {max_of_agent}; give further ones in your answer"
             ));
         }
         let BoardChange { id: name, contribution } = change.clone();
