@@ -3,6 +3,8 @@
 mod history;
 mod notices;
 
+pub(crate) mod waiting;
+
 use crate::{
     Exit, Format, Global, block_on,
     client::{hub_client::Client, ids},
@@ -19,7 +21,7 @@ use crate::{
         interactive::{self, UserAnswer},
         render::{ago, ahead, counted, list, text},
         table::{Cell, Table},
-        text::{FAINT, Text},
+        text::{FAINT, Text, style_of},
     },
 };
 use a2a_hub_core::text::plain_text::line;
@@ -482,6 +484,15 @@ fn deadline(question: &Value) -> String {
 /// Text of an inbox without questions.
 const NOTHING_WAITS: &str = "nothing waits for you\n";
 
+/// Time until the deadline of a question; a near one is highlighted.
+fn deadline_cell(question: &Value, now: Timestamp) -> Cell {
+    match (&question["expiresAt"], question["expiring"] == true) {
+        (Value::Null, _) => "".into(),
+        (expires, false) => ahead(expires, now).into(),
+        (expires, true) => Cell::styled(style_of("warn"), format!("soon, {}", ahead(expires, now))),
+    }
+}
+
 /// Renders the open questions, and the notices below them.
 fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     let mut output = questions_text(command, open, now, columns);
@@ -526,13 +537,12 @@ fn table(questions: &[Value], now: Timestamp) -> Table {
     let mut table = Table::new(["QUESTION", "KIND", "AGENT", "OPENED", "DEADLINE"]);
     for question in questions {
         let (id, kind) = (text(&question["id"]), text(&question["kind"]));
-        let expires = &question["expiresAt"];
         table.row([
             Cell::id(id, ids::short(id, &ids())),
             kind.into(),
             text(&question["agentId"]).into(),
             ago(&question["openedAt"], now).into(),
-            if expires.is_null() { "".into() } else { ahead(expires, now).into() },
+            deadline_cell(question, now),
         ]);
         let marks = [
             (question["setAside"] == true, "set aside"),
@@ -682,5 +692,20 @@ mod tests {
         a2a-hub later QUESTION 2h
         "#);
         assert_eq!(inbox_text("a2a-hub", &json!({}), now, None).words(), "nothing waits for you\n");
+    }
+
+    #[test]
+    fn near_deadline_is_highlighted() {
+        let now = "2026-01-31T12:00:00Z".parse().unwrap();
+        let mut near = question("01aa-1111", "permission", "?");
+        near["expiresAt"] = json!("2026-01-31T12:05:00Z");
+        for (expiring, shown) in [(json!(true), "soon, in 5 min"), (json!(null), "ago  in 5 min")] {
+            near["expiring"] = expiring;
+            let text = inbox_text("a2a-hub", &json!({ "questions": [near] }), now, Some(80));
+            assert!(text.words().contains(shown), "{}", text.words());
+        }
+        near["expiresAt"] = json!(null);
+        let text = inbox_text("a2a-hub", &json!({ "questions": [near] }), now, Some(80));
+        assert!(!text.words().contains("soon"), "{}", text.words());
     }
 }

@@ -535,6 +535,7 @@ impl Hub {
             groups: self.routes.groups(),
             active_tasks: counts.live,
             waiting_tasks: waiting.map(|tally| tally.tasks).sum(),
+            expiring_questions: self.events.metrics().expiring_questions().count(),
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
             warnings: self.warnings_now(),

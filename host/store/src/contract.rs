@@ -67,6 +67,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     notices::notices_are_seen_once_within_tenant(&make()).await;
     notices::conflict_of_changes_is_noticed_once(&make()).await;
     notices::oldest_notices_are_dropped(Arc::new(make())).await;
+    questions::replacing_question_stays_postponed(&make()).await;
     permission_rules::answered_requests_are_counted(&make()).await;
     people::people_are_replaced_by_name(&make()).await;
     automation::schedule_states_are_replaced_by_name(&make()).await;

@@ -30,7 +30,7 @@ pub use notices::{
 pub use people::PeopleStore;
 pub use permission_rules::{PermissionRules, RuleUse, TenantRule};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
-pub use questions::{ClosedQuestion, ClosedQuestionFilter};
+pub use questions::{ClosedQuestion, ClosedQuestionFilter, QuestionPostponements};
 pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
 
 use a2a_hub_clock::schedule;
@@ -390,14 +390,27 @@ pub trait StoreHealth: Send + Sync {
     fn condition(&self) -> watch::Receiver<StorageCondition>;
 }
 
-/// Store of the task engine: logs, queries, notices, journals, standing permissions and health.
+/// Store of the task engine: logs, queries, notices, postponed questions, journals, standing
+/// permissions and health.
 pub trait TaskStore:
-    TaskLog + TaskIndex + NoticeStore + RunJournal + PermissionRules + StoreHealth
+    TaskLog
+    + TaskIndex
+    + NoticeStore
+    + QuestionPostponements
+    + RunJournal
+    + PermissionRules
+    + StoreHealth
 {
 }
 
-impl<S: TaskLog + TaskIndex + NoticeStore + RunJournal + PermissionRules + StoreHealth> TaskStore
-    for S
+impl<S> TaskStore for S where
+    S: TaskLog
+        + TaskIndex
+        + NoticeStore
+        + QuestionPostponements
+        + RunJournal
+        + PermissionRules
+        + StoreHealth
 {
 }
 

@@ -7,6 +7,7 @@ mod journals;
 mod notices;
 mod people;
 mod permission_rules;
+mod postponements;
 mod questions;
 mod topic_store;
 mod topics;
@@ -27,7 +28,7 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{ContextId, PushConfigId, TaskId, TenantId},
+    id::{ContextId, PushConfigId, QuestionId, TaskId, TenantId},
     message::Message,
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
@@ -80,6 +81,8 @@ struct MemoryLog {
     events: Vec<Arc<TaskEvent>>,
     askers: Vec<(u64, Principal)>,
     journal: Vec<String>,
+    /// Times until which questions were set aside.
+    postponed: Vec<(QuestionId, String)>,
 }
 
 impl MemoryStorage {
@@ -168,6 +171,7 @@ impl TaskLog for MemoryStorage {
             events: Vec::new(),
             askers: Vec::new(),
             journal: Vec::new(),
+            postponed: Vec::new(),
         });
         log.head = head;
         if log.head.state.is_final() {

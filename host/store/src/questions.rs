@@ -1,5 +1,6 @@
 //! Questions that tasks asked, with what became of them: derived from the tasks' logs.
 
+use crate::StorageError;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     event::TaskEvent,
@@ -60,11 +61,38 @@ pub struct ClosedQuestionFilter {
     pub limit: usize,
 }
 
+/// Times until which persons set open questions aside. They are no events: the clients of a task
+/// need not see them.
+#[async_trait::async_trait]
+pub trait QuestionPostponements: Send + Sync {
+    /// Stores durably the time (RFC 3339) until which the open question of a task is set aside, in
+    /// place of an earlier one. Returns false if the task does not ask it, or if its log is older
+    /// than the records of questions.
+    ///
+    /// A question that replaces this one before anybody has answered takes the time over, by the
+    /// very append that asks it.
+    async fn postpone_question(
+        &self,
+        task: &TaskId,
+        id: &QuestionId,
+        until: &str,
+    ) -> Result<bool, StorageError>;
+
+    /// Time (RFC 3339) until which the open question of a task is set aside; none if nobody set it
+    /// aside, or the task does not ask it.
+    async fn postponed_until(
+        &self,
+        task: &TaskId,
+        id: &QuestionId,
+    ) -> Result<Option<String>, StorageError>;
+}
+
 /// Change of a task's questions by one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum QuestionChange {
-    /// Another question is open.
-    Opened { seq: u64, id: QuestionId, kind: QuestionKind, at: String },
+    /// Another question is open. If it `replaces` one that its agent cannot ask any more, it takes
+    /// over the time until which that one was set aside.
+    Opened { seq: u64, id: QuestionId, kind: QuestionKind, at: String, replaces: bool },
     /// The open question, if any, has this answer.
     Answered { seq: u64 },
     /// A rule has answered a request for permission.
@@ -115,9 +143,10 @@ fn change(seq: u64, event: &TaskEvent) -> Option<QuestionChange> {
         let outcome = if state.is_final() { state.name() } else { EXPIRED };
         return Some(QuestionChange::Closed { at: Some(at), outcome });
     }
-    let Question { id, kind, task, .. } = Question::from_metadata(update.metadata.as_ref())?;
+    let question = Question::from_metadata(update.metadata.as_ref())?;
+    let Question { id, kind, task, replaces, .. } = question;
     match task {
-        None => Some(QuestionChange::Opened { seq, id, kind, at }),
+        None => Some(QuestionChange::Opened { seq, id, kind, at, replaces: replaces.is_some() }),
         Some(_) => Some(QuestionChange::Closed { at: Some(at), outcome: REPLACED }),
     }
 }

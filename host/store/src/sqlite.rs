@@ -8,6 +8,7 @@ mod journals;
 mod log;
 mod memories;
 mod notices;
+mod postponements;
 mod pushes;
 mod queries;
 mod questions;

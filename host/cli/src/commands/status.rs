@@ -4,6 +4,7 @@ use super::completion;
 use crate::{
     Exit, Format, Global, ask, block_on,
     client::hub_client::{Client, start_text},
+    inbox::waiting::waiting_text,
     ui::{
         failure::{CommandError, HUB_NOT_RUNNING},
         render::{counted, duration, list, size, text},
@@ -157,8 +158,7 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     storage_text(&mut out, &status["storage"], columns);
     let tasks = format!("{} active, {} in all", status["activeTasks"], status["totalTasks"]);
     push_line(&mut out, (PLAIN, "tasks"), &tasks, columns);
-    if let waiting @ 1.. = status["waitingTasks"].as_u64().unwrap_or_default() {
-        let waiting = format!("{waiting} of them wait for an answer: `a2a-hub inbox`");
+    if let Some(waiting) = waiting_text(status) {
         push_line(&mut out, (PLAIN, ""), &waiting, columns);
     }
     let unseen = status["unseenNotices"].as_u64().and_then(|it| usize::try_from(it).ok());

@@ -72,7 +72,7 @@ impl MemoryHolder {
         let of_client = shares.limit_of(&client);
         let limits = match (&holder, tenant.is_empty()) {
             (_, true) => vec![(of_holder, shares.limit_of(&holder), holder)],
-            (Holder::Agent(_), false) => {
+            (Holder::Agent(_) | Holder::Person(_), false) => {
                 vec![(of_holder, (of_client / 2).max(1), holder), (of_tenant, of_client, client)]
             }
             (

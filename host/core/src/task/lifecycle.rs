@@ -18,6 +18,8 @@
 //! [`Signal`] in their order. Consecutive records form one write, which precedes the next effect of
 //! another kind. So an effect never reports anything that is not stored yet.
 
+mod answer_deadline;
+mod answer_time;
 mod effect;
 mod fault;
 mod reading;
@@ -29,6 +31,7 @@ pub use signal::Signal;
 
 use crate::task::{recovery::Resumability, state, unattended::Interruption};
 use a2a_hub_protocol::task::TaskState;
+use answer_deadline::AnswerDeadline;
 use std::time::{Duration, Instant};
 
 /// Time that a silent agent counts as starting; after it the task is reported as working.
@@ -64,19 +67,19 @@ enum Phase {
     /// Waits for the client without an agent: the task was evicted, or the process that ran the
     /// agent is gone.
     Evicted {
-        until: Instant,
+        answer: AnswerDeadline,
     },
     /// The agent runs and holds a run permit.
     Working {
         quiet_until: Option<Instant>,
         deadline: Instant,
     },
-    /// The agent's question to the client is open until `until`.
+    /// The agent's question to the client is open until the `answer` or its deadline.
     Asking {
         /// Instant since when the agent only waits, with its run permit released; `None` while it
         /// works on besides its question.
         still: Option<Instant>,
-        until: Instant,
+        answer: AnswerDeadline,
         deadline: Instant,
     },
     /// The answer has arrived; the task waits for a run permit.
@@ -121,7 +124,7 @@ impl Lifecycle {
 
     /// Creates a task in `state` that waits for its client, without an agent.
     pub fn evicted(state: TaskState, timeouts: TaskTimeouts, now: Instant) -> Self {
-        let phase = Phase::Evicted { until: now + timeouts.answer };
+        let phase = Phase::Evicted { answer: AnswerDeadline::after(now, timeouts.answer) };
         Self::new(phase, state, timeouts)
     }
 
@@ -175,34 +178,13 @@ impl Lifecycle {
         matches!(self.phase, Phase::Returning { .. } | Phase::Queued { .. })
     }
 
-    /// Instant until which the task waits for its client's answer; none if it does not wait.
-    pub fn answer_until(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Asking { until, .. } | Phase::Evicted { until } => Some(until),
-            Phase::Queued { .. }
-            | Phase::Working { .. }
-            | Phase::Returning { .. }
-            | Phase::Leaving
-            | Phase::Over => None,
-        }
-    }
-
-    /// Moves the deadline of the open question, at most to the longest time for an answer. Returns
-    /// false if no question is open.
-    pub fn postpone(&mut self, now: Instant, time: Duration) -> bool {
-        let (Phase::Asking { until, .. } | Phase::Evicted { until }) = &mut self.phase else {
-            return false;
-        };
-        *until = now + time.min(self.timeouts.answer);
-        true
-    }
-
-    /// Instant at which [`Signal::Time`] is due next.
+    /// Instant at which [`Signal::Time`] is due next. The warning before the deadline of an answer
+    /// is no signal: [`warn_at`](Self::warn_at) has its instant.
     pub fn wake_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Queued { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
-            Phase::Asking { still: None, until, deadline } => Some(until.min(deadline)),
-            Phase::Evicted { until } | Phase::Asking { until, .. } => Some(until),
+            Phase::Asking { still: None, answer, deadline } => Some(answer.until().min(deadline)),
+            Phase::Evicted { answer } | Phase::Asking { answer, .. } => Some(answer.until()),
             Phase::Working { quiet_until, deadline } => {
                 Some(quiet_until.map_or(deadline, |quiet| quiet.min(deadline)))
             }
@@ -319,8 +301,9 @@ impl Lifecycle {
     ) -> Vec<Effect> {
         let Some(deadline) = self.deadline_at(now) else { return Vec::new() };
         let longest = self.timeouts.answer;
-        let until = now + timeout.map_or(longest, |timeout| timeout.min(longest));
-        self.phase = Phase::Asking { still: waits.then_some(now), until, deadline };
+        let time = timeout.map_or(longest, |timeout| timeout.min(longest));
+        let answer = AnswerDeadline::after(now, time);
+        self.phase = Phase::Asking { still: waits.then_some(now), answer, deadline };
         // Closes an earlier question, asked in another state or recorded.
         let working = !state::allows(self.state, state);
         let working = working.then_some(Effect::Record(Record::Working));
@@ -418,7 +401,7 @@ impl Lifecycle {
                 Phase::Queued { entry: AgentEntry::Again, deadline: now + self.timeouts.task };
             return effects.chain([Effect::Record(Record::Again), Effect::ComeBack]).collect();
         }
-        self.phase = Phase::Evicted { until: now + self.timeouts.answer };
+        self.phase = Phase::Evicted { answer: AnswerDeadline::after(now, self.timeouts.answer) };
         effects.collect()
     }
 
@@ -473,8 +456,8 @@ impl Lifecycle {
 
     /// Stops the waiting agent; the answer restarts it.
     fn park(&mut self) -> Vec<Effect> {
-        let Phase::Asking { still: Some(_), until, .. } = self.phase else { return Vec::new() };
-        self.phase = Phase::Evicted { until };
+        let Phase::Asking { still: Some(_), answer, .. } = self.phase else { return Vec::new() };
+        self.phase = Phase::Evicted { answer };
         vec![Effect::Record(Record::Evicted), Effect::Stop]
     }
 

@@ -107,6 +107,7 @@ mod tests {
             queued: false,
             opened_at: opened_at.to_owned(),
             expires_at: Some(remaining.to_owned()),
+            expiring: false,
             set_aside: false,
         }
     }

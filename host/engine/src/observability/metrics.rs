@@ -1,6 +1,7 @@
 //! Metrics of the hub in OpenMetrics format, which Prometheus reads. Events are counted here;
 //! current values are collected for each scrape. No metric identifies who sent what.
 
+use crate::observability::expiring_questions::ExpiringQuestions;
 use a2a_hub_core::routing::Latency;
 use a2a_hub_protocol::{
     hub::event::HubEventKind,
@@ -40,6 +41,7 @@ pub struct Metrics {
     begun: Arc<Mutex<HashMap<TaskId, Instant>>>,
     /// Recent time to each agent's first output.
     latencies: Arc<Mutex<HashMap<AgentId, Latency>>>,
+    expiring_questions: ExpiringQuestions,
 }
 
 /// Current values, collected for one scrape.
@@ -70,6 +72,7 @@ impl Default for Metrics {
             tasks: Family::new_with_constructor(durations),
             begun: Arc::default(),
             latencies: Arc::default(),
+            expiring_questions: ExpiringQuestions::default(),
         }
     }
 }
@@ -95,6 +98,11 @@ impl Metrics {
             let labels = [("agent", agent_id.to_string()), ("state", state.name().to_owned())];
             self.tasks.get_or_create(&labels).observe(since.elapsed().as_secs_f64());
         }
+    }
+
+    /// Counter of open questions whose deadlines are near.
+    pub fn expiring_questions(&self) -> &ExpiringQuestions {
+        &self.expiring_questions
     }
 
     /// Records the time to an agent's first output in a task.

@@ -1,5 +1,6 @@
 //! Observation of the hub: metrics, events, trace spans and the state of the store.
 
+pub mod expiring_questions;
 pub mod hub_events;
 pub mod log_span;
 pub mod metrics;

@@ -7,6 +7,8 @@ pub(super) mod eviction;
 pub(super) mod exit;
 pub(super) mod input;
 pub(super) mod permits;
+pub(super) mod question_deadlines;
+pub(super) mod question_marks;
 pub(super) mod questions;
 pub(super) mod record;
 pub(super) mod recorder;
@@ -23,6 +25,7 @@ use super::{
         eviction::{EvictionQueue, Idle},
         exit::ActorExit,
         permits::Permits,
+        question_marks::QuestionMarks,
         recorder::{Recorder, Unstorable},
         run_journal::RecordedRun,
         running_task::RunningTask,
@@ -50,7 +53,6 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     error::A2aError,
     event::TaskEvent,
-    id::QuestionId,
     message::{Message, Metadata},
     question::Question as AgentQuestion,
     task::TaskState,
@@ -92,8 +94,7 @@ pub(super) struct TaskActor {
     pub(super) recording: Option<RecordedRun>,
     /// Client's answers to questions that the agent will ask again.
     pub(super) answers: Answers,
-    /// Questions that a person set aside.
-    pub(super) set_aside: Vec<QuestionId>,
+    pub(super) question_marks: QuestionMarks,
     /// Time at which a question was closed otherwise than by a message that named no question.
     pub(super) question_closed_at: Option<Instant>,
     /// Last usage that was reported.
@@ -207,7 +208,7 @@ impl TaskActor {
             tasks: None,
             recording: None,
             answers,
-            set_aside: Vec::new(),
+            question_marks: QuestionMarks::default(),
             question_closed_at: None,
             reported: Usage::default(),
             repeated_bytes: Arc::default(),
@@ -266,6 +267,9 @@ impl TaskActor {
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
         self.report();
+        if self.lifecycle.asks() {
+            Box::pin(self.restore_postponement()).await;
+        }
         if let Some(turn) = self.permits.take_first() {
             self.happen(ActorEvent::Turn(turn)).await?;
         }
@@ -308,6 +312,7 @@ impl TaskActor {
             self.report();
             self.update_repeated_bytes();
             self.update_eviction();
+            self.update_question_marks().await;
         }
         Ok(())
     }
@@ -323,6 +328,10 @@ impl TaskActor {
             // Boxed, as it is rare: a future reserves space for all that it may await, for the
             // whole life of the task.
             return Box::pin(self.record_entry(&recorded, stored_tx)).await;
+        }
+        if let ActorEvent::Command(Some(ActorCommand::Postpone(id, time, reply_tx))) = event {
+            Box::pin(self.postpone(&id, time, reply_tx)).await;
+            return Ok(());
         }
         self.count_first_word(&event);
         if let (ActorEvent::Request(_), Some(guest)) = (&event, &mut self.guest) {
@@ -407,10 +416,8 @@ impl TaskActor {
                 let _ = reply_tx.send(self.question_state());
                 return None;
             }
-            ActorEvent::Command(Some(ActorCommand::Postpone(id, time, reply_tx))) => {
-                let _ = reply_tx.send(self.postpone(&id, time));
-                return None;
-            }
+            // It was carried out before.
+            ActorEvent::Command(Some(ActorCommand::Postpone(..))) => return None,
             // The agent may have continued since the request.
             ActorEvent::Command(Some(ActorCommand::Park(_))) if !self.can_be_let_go() => {
                 return None;
@@ -438,6 +445,7 @@ impl TaskActor {
                 let asking = Asking::for_task(self.recorder.task(), &self.agent);
                 self.permits.reacquire_permit(asking, waits_for, call)?
             }
+            ActorEvent::Time if self.warn_of_deadline() => return None,
             ActorEvent::Time => {
                 self.question_closed();
                 Signal::Time

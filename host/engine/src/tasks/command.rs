@@ -14,6 +14,7 @@ use a2a_hub_protocol::{
     question::Question,
     task::Task,
 };
+use a2a_hub_store::StorageError;
 use std::{collections::VecDeque, time::Duration};
 use tokio::sync::oneshot;
 
@@ -34,8 +35,8 @@ pub(super) enum ActorCommand {
     ChangeBoard(Box<BoardChange>),
     /// Report the deadline of the open question, and the queued questions.
     ReportQuestions(oneshot::Sender<QuestionState>),
-    /// Set a question aside for this time; reports whether the task asks it.
-    Postpone(QuestionId, Duration, oneshot::Sender<bool>),
+    /// Set a question aside for this time; reports whether the task asks it, once that is stored.
+    Postpone(QuestionId, Duration, oneshot::Sender<Result<bool, StorageError>>),
     /// Evict the waiting agent to free capacity; the sender is dropped once that is done.
     Park(oneshot::Sender<()>),
     /// The hub shuts down.
@@ -59,6 +60,8 @@ pub(super) struct QuestionState {
     pub(super) open: Option<OpenedQuestion>,
     /// Time until the deadline of the open question; none if no question waits for an answer.
     pub(super) expires_in: Option<Duration>,
+    /// True if that deadline is near.
+    pub(super) expiring: bool,
     /// Questions that a person set aside.
     pub(super) set_aside: Vec<QuestionId>,
     /// Further questions of the agent itself, which it asks once the open one is answered.
@@ -75,6 +78,7 @@ impl QuestionState {
             request: open_questions::request(task),
             open: open.map(|(question, prompt)| OpenedQuestion { question, prompt, opened_at }),
             expires_in: None,
+            expiring: false,
             set_aside: Vec::new(),
             queued: Vec::new(),
         }

@@ -1,8 +1,8 @@
-//! Events of the whole hub, sent by `hub/events`: agents, plug-ins, health, task states, settings
-//! and storage.
+//! Events of the whole hub, sent by `hub/events`: agents, plug-ins, health, task states,
+//! questions, settings and storage.
 
 use crate::model::{
-    id::{AgentId, ContextId, TaskId, TenantId},
+    id::{AgentId, ContextId, QuestionId, TaskId, TenantId},
     operation::{AgentBreaker, AgentHealth, ConflictWith},
     task::TaskState,
 };
@@ -127,6 +127,21 @@ pub enum HubEventKind {
         #[serde(skip)]
         tenant: TenantId,
     },
+    /// An open question is close to its deadline, at which it counts as denied. Sent once for each
+    /// deadline, for the task that asks, and not for those that relay its question.
+    QuestionExpiring {
+        /// Id of the question.
+        #[schemars(with = "String")]
+        question_id: QuestionId,
+        /// Id of the task that asks.
+        task_id: TaskId,
+        /// Conversation of the task.
+        context_id: ContextId,
+        /// Agent of the task.
+        agent_id: AgentId,
+        /// Deadline: RFC 3339 in UTC.
+        expires_at: String,
+    },
     /// Git cannot merge the changes of a task in a worktree, whose run ended, with those of another
     /// task.
     WorktreeConflict {
@@ -166,6 +181,7 @@ impl HubEventKind {
             Self::TaskCreated { context_id, .. }
             | Self::TaskState { context_id, .. }
             | Self::QuestionsChanged { context_id, .. }
+            | Self::QuestionExpiring { context_id, .. }
             | Self::WorktreeConflict { context_id, .. } => Some(context_id.tenant()),
             Self::NoticesChanged { tenant } => Some(tenant),
             Self::Subscribed
@@ -231,7 +247,7 @@ mod tests {
                 HubEventKind::TaskState {
                     task_id: TaskId::new("t"),
                     context_id: ContextId::new("c"),
-                    agent_id,
+                    agent_id: agent_id.clone(),
                     state: TaskState::InputRequired,
                 },
             ),
@@ -249,6 +265,16 @@ mod tests {
                     failing_since: "2026-01-01T00:00:00.000Z".to_owned(),
                 },
             ),
+            event(
+                13,
+                HubEventKind::QuestionExpiring {
+                    question_id: QuestionId::new("q"),
+                    task_id: TaskId::new("t"),
+                    context_id: ContextId::new("c"),
+                    agent_id,
+                    expires_at: "2026-01-01T01:00:00.000Z".to_owned(),
+                },
+            ),
         ];
         let lines = told.map(|event| serde_json::to_string(&event).unwrap()).join("\n");
         insta::assert_snapshot!(lines, @r#"
@@ -259,6 +285,7 @@ mod tests {
         {"seq":10,"timestamp":"2026-01-01T00:00:00.000Z","type":"notices-changed"}
         {"seq":11,"timestamp":"2026-01-01T00:00:00.000Z","type":"storage-failing","error":"database or disk is full","fix":"make room"}
         {"seq":12,"timestamp":"2026-01-01T00:00:00.000Z","type":"storage-recovered","failingSince":"2026-01-01T00:00:00.000Z"}
+        {"seq":13,"timestamp":"2026-01-01T00:00:00.000Z","type":"question-expiring","questionId":"q","taskId":"t","contextId":"c","agentId":"echo","expiresAt":"2026-01-01T01:00:00.000Z"}
         "#);
     }
 }

@@ -14,10 +14,25 @@ use std::sync::Arc;
 
 /// Status that asks the question with this id.
 fn asks(id: &str, ms: u64, relayed_for: Option<&TaskId>) -> Arc<TaskEvent> {
+    posed(id, ms, relayed_for, None)
+}
+
+/// Status that asks the question with this id in place of one that is lost.
+fn asks_again(id: &str, ms: u64) -> Arc<TaskEvent> {
+    posed(id, ms, None, Some(QuestionKind::Permission))
+}
+
+fn posed(
+    id: &str,
+    ms: u64,
+    relayed_for: Option<&TaskId>,
+    replaces: Option<QuestionKind>,
+) -> Arc<TaskEvent> {
     let mut event = Arc::unwrap_or_clone(status(TaskState::InputRequired, ms, Some("May I?")));
     if let TaskEvent::Status(update) = &mut event {
         let fresh = Question::fresh(QuestionKind::Permission);
-        let question = Question { id: QuestionId::new(id), task: relayed_for.cloned(), ..fresh };
+        let (id, task) = (QuestionId::new(id), relayed_for.cloned());
+        let question = Question { id, task, replaces, ..fresh };
         update.metadata = Some(Metadata::from_iter([question.member()]));
     }
     Arc::new(event)
@@ -83,4 +98,53 @@ pub(super) async fn questions_are_listed_once_closed(storage: &impl Storage) {
     assert_eq!(closed(ClosedQuestionFilter { tenant: other, ..all() }).await.0, list(&[]));
     storage.forget_tasks(vec![one]).await.unwrap();
     assert_eq!(closed(all()).await.0, list(&[]));
+}
+
+pub(super) async fn replacing_question_stays_postponed(storage: &impl Storage) {
+    let [one, two] = [(); 2].map(|()| TaskId::fresh());
+    let working = |ms| status(TaskState::Working, ms, None);
+    let answer = |text: &str| Arc::new(TaskEvent::Input(Message::text(Role::User, text)));
+    let postpone = async |id: &str, until: &str| {
+        storage.postpone_question(&one, &QuestionId::new(id), until).await.unwrap()
+    };
+    let until = async |id: &str| {
+        storage.postponed_until(&one, &QuestionId::new(id)).await.unwrap().unwrap_or_default()
+    };
+    let begun = vec![created(&one, "c"), working(0), asks("a", 1, None)];
+    assert!(!postpone("a", "2030").await, "the task is unknown");
+    storage.append(&one, 0, begun).await.unwrap();
+    assert_eq!(until("a").await, "");
+    assert!(!postpone("b", "2030").await, "the task asks another one");
+    assert!(postpone("a", "2030").await && postpone("a", "2031").await);
+    assert_eq!(until("a").await, "2031", "the later one counts");
+
+    // One asked in its place, also after a status in between, and both asked again.
+    storage.append(&one, 3, vec![asks_again("b", 2), asks_again("b", 2)]).await.unwrap();
+    assert_eq!((until("a").await, until("b").await), (String::new(), "2031".to_owned()));
+    assert!(!postpone("a", "2032").await, "it is closed");
+    storage.append(&one, 5, vec![working(3), asks_again("c", 3)]).await.unwrap();
+    assert_eq!(until("c").await, "2031");
+    assert!(postpone("c", "2033").await);
+    storage.append(&one, 7, vec![asks_again("d", 4)]).await.unwrap();
+    assert_eq!(until("d").await, "2033");
+
+    // An answered one leaves nothing to the next, and neither does one that its agent gave up.
+    storage.append(&one, 8, vec![answer("yes"), working(5), asks_again("e", 5)]).await.unwrap();
+    assert_eq!(until("e").await, "");
+    assert!(postpone("e", "2034").await);
+    storage.append(&one, 11, vec![working(6), asks("f", 6, None)]).await.unwrap();
+    assert_eq!(until("f").await, "", "it replaces nothing");
+
+    // Another task's question of the same id, and a relayed one, are others.
+    let begun = vec![created(&two, "c"), working(0), asks("f", 6, None)];
+    storage.append(&two, 0, begun).await.unwrap();
+    assert!(postpone("f", "2035").await);
+    let other = storage.postponed_until(&two, &QuestionId::new("f")).await;
+    assert_eq!(other, Ok(None));
+    storage.append(&one, 13, vec![asks("g", 7, Some(&two))]).await.unwrap();
+    assert!(!postpone("g", "2036").await, "the other task asks it");
+    storage.append(&one, 14, vec![status(TaskState::Canceled, 8, None)]).await.unwrap();
+    assert!(!postpone("f", "2036").await);
+    storage.forget_tasks(vec![one.clone()]).await.unwrap();
+    assert_eq!(until("f").await, "");
 }

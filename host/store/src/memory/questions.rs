@@ -41,7 +41,7 @@ fn questions(log: Log<'_>) -> Vec<ClosedQuestion> {
     for change in changes(0, events) {
         let open = questions.iter_mut().filter(|question| question.outcome.is_empty());
         match change {
-            QuestionChange::Opened { seq, id, kind, at } => {
+            QuestionChange::Opened { seq, id, kind, at, .. } => {
                 open.filter(|question| question.id != id).for_each(|question| {
                     question.outcome = REPLACED.to_owned();
                     question.closed_at.clone_from(&at);

@@ -12,7 +12,7 @@ use a2a_hub_protocol::{
     id::{AgentId, QuestionId, TaskId, TenantId},
     question::QuestionKind,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 /// Carries out the changes by new events of a task; `by` requested them.
 pub(in crate::sqlite) fn change(
@@ -24,15 +24,17 @@ pub(in crate::sqlite) fn change(
     let (task, tenant) = (head.task.as_str(), head.context.tenant().as_str());
     for change in changes {
         match change {
-            QuestionChange::Opened { seq, id, kind, at } => {
+            QuestionChange::Opened { seq, id, kind, at, replaces } => {
+                let postponed = if *replaces { postponed_before(db, task, id)? } else { None };
                 close(db, task, Some(id), at, REPLACED)?;
                 let sql = "UPDATE questions SET closed_at = NULL, outcome = NULL
                     WHERE task = ?1 AND id = ?2 AND answered IS NULL";
                 db.prepare_cached(sql)?.execute(params![task, id.as_str()])?;
-                let sql = "INSERT INTO questions (task, id, kind, tenant, opened, opened_at)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
-                let values =
-                    params![task, id.as_str(), kind.name(), tenant, integer(*seq), at.as_str()];
+                let sql = "INSERT INTO questions
+                    (task, id, kind, tenant, opened, opened_at, postponed_until)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
+                let (id, kind) = (id.as_str(), kind.name());
+                let values = params![task, id, kind, tenant, integer(*seq), at, postponed];
                 db.prepare_cached(sql)?.execute(values)?;
             }
             QuestionChange::Answered { seq } => {
@@ -72,6 +74,20 @@ fn close(
         WHERE task = ?1 AND closed_at IS NULL AND id IS NOT ?2";
     db.prepare_cached(sql)?.execute(params![task, but.map(QuestionId::as_str), at, outcome])?;
     Ok(())
+}
+
+/// Time until which the question before `id` is set aside: the open one, or else the latest, which
+/// a status between the two has closed. None if it was answered.
+fn postponed_before(
+    db: &Connection,
+    task: &str,
+    id: &QuestionId,
+) -> Result<Option<String>, SqliteFailure> {
+    let sql = "SELECT iif(answered IS NULL, postponed_until, NULL) FROM questions
+        WHERE task = ?1 AND id <> ?2 AND rule IS NULL
+        ORDER BY closed_at IS NOT NULL, number DESC LIMIT 1";
+    let mut found = db.prepare_cached(sql)?;
+    Ok(found.query_row(params![task, id.as_str()], |row| row.get(0)).optional()?.flatten())
 }
 
 fn corrupt(why: &dyn std::fmt::Display) -> StorageError {

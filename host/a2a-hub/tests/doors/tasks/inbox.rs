@@ -133,3 +133,28 @@ async fn restart_replaces_question_in_inbox() -> Result<()> {
     assert_eq!(open(&client).await?, json!([]));
     Ok(())
 }
+
+/// A question that was set aside stays so over a restart, as the question that replaces it.
+#[tokio::test]
+async fn postponed_question_survives_restart() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let hub = InProcessHub::builder().config(GRANT).plugin("guest", resuming_guests(dir.path())?);
+    let mut hub = hub.start().await?;
+    let client = Client::http(&hub);
+    send(&client, "guest", "permit").await?;
+    let before = open(&client).await?[0].clone();
+    let later = json!({ "id": before["id"], "forMs": 7_200_000 });
+    let postponed = client.call("hub/questions/later", later).await?;
+    assert_eq!((&postponed["id"], &postponed["setAside"]), (&before["id"], &json!(true)));
+    hub.restart().await?;
+    let client = Client::http(&hub);
+    let now = open(&client).await?[0].clone();
+    assert_ne!(now["id"], before["id"]);
+    assert_eq!((&now["setAside"], &now["interrupted"]), (&json!(true), &json!(true)), "{now}");
+    let [deadline, postponed] = [&now, &postponed].map(|it| it["expiresAt"].as_str());
+    assert!(postponed.is_some() && deadline >= postponed, "{deadline:?} {postponed:?}");
+    assert!(now["expiring"].is_null(), "{now}");
+    let status = client.call("hub/status", json!({})).await?;
+    assert_eq!((&status["waitingTasks"], &status["expiringQuestions"]), (&json!(1), &json!(0)));
+    Ok(())
+}

@@ -34,7 +34,8 @@ impl TaskActor {
     }
 
     async fn next_by(&mut self, waits: Waits) -> ActorEvent {
-        let wake_at = self.lifecycle.wake_at().map(Instant::from_std);
+        let times = [self.lifecycle.wake_at(), self.lifecycle.warn_at()];
+        let wake_at = times.into_iter().flatten().min().map(Instant::from_std);
         let is_time = wake_at.is_some_and(|at| at <= Instant::now());
         let (permits, guest) = (&mut self.permits, &mut self.guest);
         let (mut requests, mut run, mut answer_tx) = (None, None, None);

@@ -17,12 +17,11 @@ use a2a_hub_core::{
     task::{lifecycle::Signal, metadata, question},
 };
 use a2a_hub_protocol::{
-    error::A2aError, event::TaskEvent, id::QuestionId, message::Message,
-    question::Question as AgentQuestion, task::TaskState,
+    error::A2aError, event::TaskEvent, message::Message, question::Question as AgentQuestion,
+    task::TaskState,
 };
 use a2a_hub_runtime::{Failure, port::tasks::ClientAnswer};
 use a2a_hub_store::StorageError;
-use std::time::Duration;
 use tokio::time::Instant;
 
 impl TaskActor {
@@ -129,7 +128,7 @@ impl TaskActor {
         let reply = match stored? {
             Ok(()) => {
                 self.question_closed();
-                self.set_aside.retain(|id| *id != question.id);
+                self.question_marks.remove(&question.id);
                 if let Some(guest) = &mut self.guest {
                     guest.has_new_answer = true;
                 }
@@ -205,43 +204,11 @@ impl TaskActor {
         let until = self.lifecycle.answer_until();
         QuestionState {
             expires_in: until.map(|until| until.saturating_duration_since(now)),
-            set_aside: self.set_aside.clone(),
+            expiring: self.lifecycle.is_expiring(now),
+            set_aside: self.question_marks.ids(),
             queued: queued.collect(),
             ..state
         }
-    }
-
-    /// Sets the open question or a queued one aside, for at most the longest time for an answer.
-    /// Returns false if the task does not ask it.
-    pub(in crate::tasks) fn postpone(&mut self, id: &QuestionId, time: Duration) -> bool {
-        let open = AgentQuestion::from_metadata(self.recorder.task().metadata.as_ref());
-        let now = Instant::now().into_std();
-        let is_open = open.as_ref().is_some_and(|open| open.id == *id);
-        let queued = self
-            .guest
-            .as_mut()
-            .and_then(|guest| guest.questions.iter_mut().find(|question| question.id == *id));
-        let is_known = match queued {
-            _ if is_open => self.lifecycle.postpone(now, time),
-            // Its time begins once it is asked.
-            Some(queued) => {
-                queued.timeout = Some(time);
-                true
-            }
-            None => false,
-        };
-        if is_known {
-            // Questions that are closed by now need no mark.
-            let queue = self.guest.iter().flat_map(|guest| &guest.questions);
-            let queued: Vec<_> = queue.map(|question| &question.id).collect();
-            let is_open = |known: &QuestionId| open.as_ref().is_some_and(|open| open.id == *known);
-            self.set_aside.retain(|known| is_open(known) || queued.contains(&known));
-            if !self.set_aside.contains(id) {
-                self.set_aside.push(id.clone());
-            }
-            self.recorder.publish_questions();
-        }
-        is_known
     }
 
     /// Notes that the open question, if any, is closed otherwise than by a message that names no

@@ -49,7 +49,11 @@ impl TaskActor {
                 metadata::failed(task, fault.reason(), &text, now)
             }
             Record::Again => return self.record_again(),
-            Record::Evicted => metadata::evicted(task, &self.agent.card.name, now),
+            Record::Evicted => {
+                let evicted = metadata::evicted(task, &self.agent.card.name, now);
+                self.question_marks.inherit(task, &evicted);
+                evicted
+            }
             Record::Stranded => {
                 metadata::interrupted(task, &self.agent.card.name, TaskState::InputRequired, now)
             }

@@ -12,7 +12,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     hub::event::HubEventKind,
-    id::AgentId,
+    id::{AgentId, QuestionId},
     message::Message,
     task::{Task, TaskState},
 };
@@ -279,6 +279,17 @@ impl Recorder {
             task_id: self.task().id.clone(),
             context_id: self.task().context_id.clone(),
             agent_id: self.agent.clone(),
+        });
+    }
+
+    /// Tells the listeners of the hub that the deadline of an open question of the task is near.
+    pub(in crate::tasks) fn publish_expiring(&self, question: QuestionId, expires_at: String) {
+        self.events.publish(HubEventKind::QuestionExpiring {
+            question_id: question,
+            task_id: self.task().id.clone(),
+            context_id: self.task().context_id.clone(),
+            agent_id: self.agent.clone(),
+            expires_at,
         });
     }
 

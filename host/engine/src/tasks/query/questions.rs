@@ -160,7 +160,7 @@ impl Questions<'_> {
                 None => return Ok(Vec::new()),
             },
         };
-        let QuestionState { request, open, expires_in, set_aside, queued } = state;
+        let QuestionState { request, open, expires_in, expiring, set_aside, queued } = state;
         let describe = |opened: OpenedQuestion, is_queued: bool| {
             let OpenedQuestion { question, prompt, opened_at } = opened;
             let (tool, choices) = open_questions::tool_and_choices(&prompt);
@@ -184,6 +184,7 @@ impl Questions<'_> {
                 queued: is_queued,
                 opened_at,
                 expires_at: expires_in.filter(|_| !is_queued).map(clock::after),
+                expiring: expiring && !is_queued,
             };
             FoundQuestion { question, is_original, tasks: vec![head.task.clone()] }
         };
@@ -379,13 +380,17 @@ impl Questions<'_> {
             return Err(A2aError::new(ErrorKind::Authentication, why.to_string()).into());
         }
         let mut is_postponed = false;
-        // Each task that relays the question has a deadline itself.
-        for task in &entry.tasks {
+        let mut tasks = entry.tasks;
+        // Each task that relays the question has a deadline itself. The one that asks stores the
+        // time, so it comes first: if that fails, nothing has changed.
+        tasks.sort_by_key(|task| *task != entry.question.task_id);
+        for task in &tasks {
             let Some(running) = self.0.find(task) else { continue };
             let (reply_tx, reply) = oneshot::channel();
             let command = ActorCommand::Postpone(id.clone(), time, reply_tx);
             if running.commands.send(command).await.is_ok() {
-                is_postponed |= reply.await.unwrap_or(false);
+                // An actor that ends answers nothing.
+                is_postponed |= reply.await.unwrap_or(Ok(false))?;
             }
         }
         if !is_postponed {

@@ -3,15 +3,15 @@
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
-    id::{ContextId, TaskId, TenantId},
+    id::{ContextId, QuestionId, TaskId, TenantId},
     message::Message,
     operation::{ContextInfo, SeenNotices, StorageCondition, TaskPageQuery},
 };
 use a2a_hub_store::{
     BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Head, HeadFilter, HeadPage,
-    LogSize, NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules, RuleUse,
-    RunJournal, StorageError, StoreHealth, StoredTask, Tally, TaskCounts, TaskIndex, TaskLog,
-    TenantRule, memory::MemoryStorage,
+    LogSize, NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules,
+    QuestionPostponements, RuleUse, RunJournal, StorageError, StoreHealth, StoredTask, Tally,
+    TaskCounts, TaskIndex, TaskLog, TenantRule, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -175,6 +175,28 @@ impl TaskIndex for Distant {
     async fn size(&self) -> Result<u64, StorageError> {
         sleep(LATENCY).await;
         self.there.size().await
+    }
+}
+
+#[async_trait::async_trait]
+impl QuestionPostponements for Distant {
+    async fn postpone_question(
+        &self,
+        task: &TaskId,
+        id: &QuestionId,
+        until: &str,
+    ) -> Result<bool, StorageError> {
+        sleep(LATENCY).await;
+        self.there.postpone_question(task, id, until).await
+    }
+
+    async fn postponed_until(
+        &self,
+        task: &TaskId,
+        id: &QuestionId,
+    ) -> Result<Option<String>, StorageError> {
+        sleep(LATENCY).await;
+        self.there.postponed_until(task, id).await
     }
 }
 

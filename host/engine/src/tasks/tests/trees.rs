@@ -3,6 +3,7 @@
 mod beside;
 mod budgets;
 mod continuing;
+mod deadlines;
 mod directories;
 mod inbox;
 mod keys;

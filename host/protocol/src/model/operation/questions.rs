@@ -148,7 +148,10 @@ pub struct OpenQuestion {
     /// if the task does not run in this hub now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// True if a person set it aside.
+    /// True if its deadline is near: from the event `question-expiring` on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub expiring: bool,
+    /// True if a person set it aside, until a time that is not over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub set_aside: bool,
 }

@@ -111,6 +111,8 @@ pub struct HubStatus {
     pub active_tasks: u64,
     /// Number of active tasks that wait for an answer or a login of their client.
     pub waiting_tasks: u64,
+    /// Number of open questions whose deadlines are near.
+    pub expiring_questions: u64,
     /// Number of stored tasks.
     pub total_tasks: u64,
     /// Condition of the store.
@@ -153,6 +155,7 @@ impl HubStatus {
             groups: Vec::new(),
             active_tasks: 0,
             waiting_tasks: 0,
+            expiring_questions: 0,
             total_tasks: 0,
             storage: StorageCondition::Ok,
             warnings: Vec::new(),

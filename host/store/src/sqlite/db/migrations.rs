@@ -77,7 +77,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 20] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 21] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -464,6 +464,9 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 20] = ["
 ", "
     -- Size of a task's log. What older hubs write is not counted: reading all logs would delay a start by minutes.
     ALTER TABLE tasks ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+", "
+    -- Time until which a person set a question aside (RFC 3339).
+    ALTER TABLE questions ADD COLUMN postponed_until TEXT;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

@@ -14,12 +14,12 @@ use a2a_hub_protocol::{
 use futures::future::join3;
 
 impl Stand {
-    async fn questions(&self, request: QuestionRequest) -> QuestionAnswer {
+    pub(super) async fn questions(&self, request: QuestionRequest) -> QuestionAnswer {
         let by = Caller::from(Principal::Operator);
         Questions(&self.tasks, None).perform(&by, request).await.unwrap()
     }
 
-    async fn open(&self) -> Vec<OpenQuestion> {
+    pub(super) async fn open(&self) -> Vec<OpenQuestion> {
         let query = QuestionQuery { kind: None, agent: None, limit: 100, offset: 0 };
         let QuestionAnswer::List(open) = self.questions(QuestionRequest::List(query)).await else {
             panic!("it is another answer")
@@ -28,7 +28,7 @@ impl Stand {
     }
 
     /// Waits until this many questions are open.
-    async fn open_count(&self, count: usize) -> Vec<OpenQuestion> {
+    pub(super) async fn open_count(&self, count: usize) -> Vec<OpenQuestion> {
         loop {
             let open = self.open().await;
             if open.len() == count {
@@ -38,7 +38,7 @@ impl Stand {
         }
     }
 
-    async fn reply(&self, ids: &[&QuestionId], answer: &str) -> Vec<QuestionResult> {
+    pub(super) async fn reply(&self, ids: &[&QuestionId], answer: &str) -> Vec<QuestionResult> {
         let ids = ids.iter().map(|id| (*id).clone()).collect();
         let QuestionAnswer::Answered(results) = self
             .questions(QuestionRequest::Answer { ids, answer: answer.to_owned(), always: None })
@@ -49,7 +49,7 @@ impl Stand {
         results
     }
 
-    async fn past(&self) -> Vec<PastQuestion> {
+    pub(super) async fn past(&self) -> Vec<PastQuestion> {
         let QuestionAnswer::History(past) =
             self.questions(QuestionRequest::History { limit: 100, before: None }).await
         else {
@@ -59,7 +59,7 @@ impl Stand {
     }
 }
 
-fn permission(text: &str) -> Message {
+pub(super) fn permission(text: &str) -> Message {
     let kind = json!({ "kind": QuestionKind::Permission });
     let facts = Metadata::from_iter([("question".to_owned(), kind)]);
     Message { metadata: Some(facts), ..Message::text(Role::Agent, text) }
