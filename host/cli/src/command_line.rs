@@ -127,13 +127,13 @@ pub(super) enum Command {
     /// Manage the rules that answer requests for permission
     #[command(subcommand)]
     Permissions(permissions::PermissionsCommand),
-    /// Let people elsewhere in: add, invite or remove them
+    /// Let other people in: add, invite or remove them
     #[command(subcommand, visible_alias = "people")]
     Person(people::PersonCommand),
     /// Make, list or revoke people's API keys
     #[command(subcommand, alias = "keys")]
     Key(people::KeyCommand),
-    /// Join a hub elsewhere with an invitation
+    /// Join a remote hub with an invitation
     ///
     /// Then `a2a-hub --hub NAME` sends, lists and answers there.
     Join(people::JoinArgs),

@@ -1,10 +1,15 @@
 //! `inbox`, `allow`, `deny` and `later`: the questions of all tasks, their answers, and notices.
 
+mod deadline;
 mod history;
 mod notices;
-
+mod shown;
 pub(crate) mod waiting;
 
+use self::{
+    deadline::{deadline, deadline_cell},
+    shown::SHOWN,
+};
 use crate::{
     Exit, Format, Global, block_on,
     client::{hub_client::Client, ids},
@@ -19,9 +24,9 @@ use crate::{
         dialogue,
         failure::CommandError,
         interactive::{self, UserAnswer},
-        render::{ago, ahead, counted, list, text},
+        render::{ago, counted, list, text},
         table::{Cell, Table},
-        text::{FAINT, Text, style_of},
+        text::{FAINT, Text},
     },
 };
 use a2a_hub_core::text::plain_text::line;
@@ -37,9 +42,6 @@ use tokio::{
 
 /// Fewest characters of an abbreviated id.
 const SHORTEST_ID: usize = 3;
-
-/// Most lines of a question in the list, and most characters of each.
-const SHOWN: (usize, usize) = (3, 200);
 
 /// Most characters of the reason why an answer does not count.
 const MAX_REASON: usize = 600;
@@ -78,9 +80,9 @@ pub(crate) struct InboxArgs {
     /// Only list the questions, also on a terminal
     #[arg(long)]
     list: bool,
-    /// Mark all notices as seen, such as those of failed tasks
+    /// Mark all notices as read, such as those of failed tasks
     #[arg(long, conflicts_with_all = ["kind", "agent", "history", "watch", "list"])]
-    seen: bool,
+    mark_read: bool,
     /// Maximum number of entries
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
@@ -133,8 +135,8 @@ pub(crate) struct LaterArgs {
 pub(crate) fn inbox(global: &Global, args: &InboxArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let mut client = Client::connect(global).await?;
-        if args.seen {
-            return notices::see_all(global, &mut client).await;
+        if args.mark_read {
+            return notices::mark_all(global, &mut client).await;
         }
         if args.history {
             return history::show(global, &mut client, args.limit).await;
@@ -211,7 +213,7 @@ fn without_deadlines(open: &Value) -> Vec<Value> {
     questions
 }
 
-/// Shows the notices, which are seen then; goes through the questions, and answers each as the user
+/// Shows the notices, which are read then; goes through the questions, and answers each as the user
 /// types.
 async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Result<Exit> {
     let console = global.console();
@@ -223,9 +225,9 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
     };
     output.append(notices::notices_text(open, now, columns));
     console.print_fitted(output)?;
-    // The notices of a hub elsewhere are its operator's to see.
+    // The notices of a remote hub are its operator's to see.
     if global.hub.is_none() {
-        notices::see_listed(console, client, open).await?;
+        notices::mark_listed(console, client, open).await?;
     }
     let mut allowed_too = HashSet::new();
     for (number, question) in (1..).zip(questions) {
@@ -471,27 +473,8 @@ fn path_of(question: &Value) -> String {
     if path.is_empty() { text(&question["agentId"]).to_owned() } else { path.join(" > ") }
 }
 
-/// Text about the deadline of a question.
-fn deadline(question: &Value) -> String {
-    let word = if question["kind"] == "permission" { "denied" } else { "given up" };
-    let expires = &question["expiresAt"];
-    if expires.is_null() {
-        return "no deadline is known".to_owned();
-    }
-    format!("{word} {}", ahead(expires, Timestamp::now()))
-}
-
 /// Text of an inbox without questions.
 const NOTHING_WAITS: &str = "nothing waits for you\n";
-
-/// Time until the deadline of a question; a near one is highlighted.
-fn deadline_cell(question: &Value, now: Timestamp) -> Cell {
-    match (&question["expiresAt"], question["expiring"] == true) {
-        (Value::Null, _) => "".into(),
-        (expires, false) => ahead(expires, now).into(),
-        (expires, true) => Cell::styled(style_of("warn"), format!("soon, {}", ahead(expires, now))),
-    }
-}
 
 /// Renders the open questions, and the notices below them.
 fn inbox_text(command: &str, open: &Value, now: Timestamp, columns: Option<usize>) -> Text {

@@ -10,6 +10,7 @@ mod inbox;
 mod log_files;
 mod people;
 mod permissions;
+mod remote_commands;
 #[cfg(test)]
 mod surface;
 mod ui;
@@ -124,7 +125,7 @@ fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
 fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> {
     global.require_config()?;
     let Some(command) = command else { return commands::status::overview(global) };
-    people::require_local(global, &command)?;
+    remote_commands::require_local(global, &command)?;
     match command {
         Command::Start(start) => commands::start::start(global, &start),
         Command::Stop(stop) => commands::stop::stop(global, &stop),
@@ -148,7 +149,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Blackboard(args) => blackboard::blackboard(global, &args),
         Command::Send(send) => {
             let Some(mut send) = send.with_message(global)? else { return Ok(Exit::Interrupted) };
-            send.is_elsewhere = global.hub.is_some();
+            send.is_remote = global.hub.is_some();
             if client::remote::is_url(&send.agent) {
                 return client::remote_task::send(global, send);
             }

@@ -1,10 +1,9 @@
-//! `person`, `key` and `join`: people whom the operator lets in, their API keys, and hubs elsewhere
+//! `person`, `key` and `join`: people whom the operator lets in, their API keys, and remote hubs
 //! that this user joined.
 
 use crate::{
     Exit, Global,
     client::hub_client::ask,
-    command_line::Command,
     commands::tasks::{Since, since},
     permissions::millis,
     ui::{
@@ -124,73 +123,6 @@ pub(crate) struct JoinArgs {
     label: Option<String>,
 }
 
-/// Refuses `--hub` for a command that works on this machine, or that no person may use.
-///
-/// # Errors
-///
-/// The command does not reach a hub elsewhere.
-pub(crate) fn require_local(global: &Global, command: &Command) -> anyhow::Result<()> {
-    if global.hub.is_none() || reaches_elsewhere(command) {
-        return Ok(());
-    }
-    let why = "`--hub` works with agents, send, tasks, task, inbox, allow, deny, later, diff, discard, conversations, topic, \
-               deliveries, permissions and person; the other commands are for a hub on this machine";
-    Err(CommandError::usage(why.to_owned()).into())
-}
-
-fn reaches_elsewhere(command: &Command) -> bool {
-    match command {
-        Command::Agents(_)
-        | Command::Agent(_)
-        | Command::Send(_)
-        | Command::Tasks(_)
-        | Command::Task(_)
-        | Command::Inbox(_)
-        | Command::Allow(_)
-        | Command::Deny(_)
-        | Command::Later(_)
-        | Command::Permissions(_)
-        | Command::Person(_)
-        | Command::Key(_)
-        | Command::Diff(_)
-        | Command::Discard(_)
-        | Command::Contexts(_)
-        | Command::Publish(_)
-        | Command::Topic(_)
-        | Command::Deliveries(_) => true,
-        Command::Start(_)
-        | Command::Stop(_)
-        | Command::Restart(_)
-        | Command::Reload
-        | Command::Backup(_)
-        | Command::Restore(_)
-        | Command::Status
-        | Command::Plugin(_)
-        | Command::Flow(_)
-        | Command::Schedule(_)
-        | Command::Trigger(_)
-        | Command::Run(_)
-        | Command::Best(_)
-        | Command::Decide(_)
-        | Command::Blackboard(_)
-        | Command::Record(_)
-        | Command::Acp(_)
-        | Command::Mcp(_)
-        | Command::Web(_)
-        | Command::Join(_)
-        | Command::Apply(_)
-        | Command::Logs(_)
-        | Command::Config(_)
-        | Command::Workspace(_)
-        | Command::Worktrees(_)
-        | Command::Doctor(_)
-        | Command::Completions { .. }
-        | Command::Carry { .. }
-        | Command::Version
-        | Command::Man { .. } => false,
-    }
-}
-
 fn role_name(role: RoleOption) -> &'static str {
     match role {
         RoleOption::Owner => "owner",
@@ -216,18 +148,18 @@ pub(crate) fn person(global: &Global, command: &PersonCommand) -> anyhow::Result
         PersonCommand::Role { name, role } => {
             let params = json!({ "name": name, "role": role_name(*role) });
             let changed = ask(global, "hub/people/role", params)?;
-            let said = format!("{} is {} now\n", text(&changed["name"]), text(&changed["role"]));
-            global.show(&changed, || Ok(said.into()))?;
+            let line = format!("{} is {} now\n", text(&changed["name"]), text(&changed["role"]));
+            global.show(&changed, || Ok(line.into()))?;
         }
         PersonCommand::Remove { name } => {
             let removed = ask(global, "hub/people/remove", json!({ "name": name }))?;
             let keys = list(&removed["keys"]).len();
-            let said = format!(
+            let line = format!(
                 "removed {}, with {keys} key{}; tasks that are at work go on (`a2a-hub tasks`)\n",
                 text(&removed["name"]),
                 if keys == 1 { "" } else { "s" },
             );
-            global.show(&removed, || Ok(said.into()))?;
+            global.show(&removed, || Ok(line.into()))?;
         }
         PersonCommand::Me => {
             let me = ask(global, "hub/people/me", json!({}))?;
@@ -258,14 +190,14 @@ fn added_text(added: &Value) -> String {
 fn invite(global: &Global, args: &InviteArgs) -> anyhow::Result<()> {
     let for_ms = millis(args.expires)?;
     let params = json!({ "name": args.name, "scopes": args.scope, "forMs": for_ms });
-    let made = ask(global, "hub/people/invite", params)?;
-    global.show(&made, || Ok(invitation_text(&made, Timestamp::now()).into()))
+    let created = ask(global, "hub/people/invite", params)?;
+    global.show(&created, || Ok(invitation_text(&created, Timestamp::now()).into()))
 }
 
-fn invitation_text(made: &Value, now: Timestamp) -> String {
-    let (name, invitation) = (text(&made["person"]), text(&made["invitation"]));
-    let expires = ahead(&made["expiresAt"], now);
-    let Some(url) = made["url"].as_str() else {
+fn invitation_text(created: &Value, now: Timestamp) -> String {
+    let (name, invitation) = (text(&created["person"]), text(&created["invitation"]));
+    let expires = ahead(&created["expiresAt"], now);
+    let Some(url) = created["url"].as_str() else {
         return format!(
             "this hub serves no HTTP, so nobody can join it; start it without `--no-http`\n\
              the invitation for {name} is {invitation}\n"
@@ -345,12 +277,12 @@ pub(crate) fn key(global: &Global, command: &KeyCommand) -> anyhow::Result<Exit>
             let for_ms = millis(*expires)?;
             let params =
                 json!({ "person": person, "scopes": scope, "forMs": for_ms, "label": label });
-            let made = ask(global, "hub/keys/new", params)?;
+            let created = ask(global, "hub/keys/new", params)?;
             global.console().note(format!(
                 "the key {} of {person}: a secret, which is shown only now",
-                text(&made["key"]["id"]),
+                text(&created["key"]["id"]),
             ));
-            global.show(&made, || Ok(format!("{}\n", text(&made["secret"])).into()))?;
+            global.show(&created, || Ok(format!("{}\n", text(&created["secret"])).into()))?;
         }
         KeyCommand::List => {
             let people = ask(global, "hub/people/list", json!({}))?;
@@ -361,8 +293,8 @@ pub(crate) fn key(global: &Global, command: &KeyCommand) -> anyhow::Result<Exit>
             for id in ids {
                 let revoked = ask(global, "hub/keys/revoke", json!({ "id": id }))?;
                 let (person, label) = (text(&revoked["person"]), text(&revoked["label"]));
-                let said = format!("revoked {id}, {label} of {person}\n");
-                global.show(&revoked, || Ok(said.into()))?;
+                let line = format!("revoked {id}, {label} of {person}\n");
+                global.show(&revoked, || Ok(line.into()))?;
             }
         }
     }
@@ -430,13 +362,13 @@ pub(crate) fn join(global: &Global, args: JoinArgs) -> anyhow::Result<Exit> {
     let (person, key) = (text(&joined["person"]).to_owned(), text(&joined["secret"]).to_owned());
     file.add(JoinedHub { name: name.clone(), url: url.clone(), person: person.clone(), key })?;
     let answer = json!({ "name": name, "url": url, "person": person, "role": joined["role"] });
-    let said = format!(
+    let line = format!(
         "you are {person} at {url}, as {}; your key is in {}\n\
          a2a-hub --hub {name} send AGENT \"hello\"\n",
         text(&joined["role"]),
         file.path().display(),
     );
-    global.show(&answer, || Ok(said.into()))?;
+    global.show(&answer, || Ok(line.into()))?;
     Ok(Exit::Done)
 }
 
@@ -461,8 +393,16 @@ mod tests {
     #[test]
     fn people_and_keys_are_listed() {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(people_text(&people(), now, Some(80)).words(), @"");
-        insta::assert_snapshot!(keys_text(&people(), now, Some(100)).words(), @"");
+        insta::assert_snapshot!(people_text(&people(), now, Some(80)).words(), @"
+        NAME  ROLE    TENANT  KEYS  LAST USE
+        ada   member  none    2     1 min ago
+        bob   viewer  acme    0     never
+        ");
+        insta::assert_snapshot!(keys_text(&people(), now, Some(100)).words(), @"
+        KEY           PERSON  LABEL   SCOPES          EXPIRES  LAST USE
+        0a1b2c3d4e5f  ada     laptop  all             never    1 min ago, 192.0.2.7
+        1a1b2c3d4e5f  ada     ci      read,send:echo  expired  never
+        ");
         let none = people_text(&json!({ "people": [] }), now, None).words();
         assert!(none.contains("a2a-hub person add"), "{none}");
     }
@@ -470,9 +410,9 @@ mod tests {
     #[test]
     fn invitation_is_printed_as_command() {
         let now = "2026-01-31T12:00:00Z".parse().unwrap();
-        let made = json!({ "invitation": "a2ai_1", "person": "ada", "url": "https://hub.example",
+        let created = json!({ "invitation": "a2ai_1", "person": "ada", "url": "https://hub.example",
             "expiresAt": "2026-02-01T12:00:00Z" });
-        let shown = invitation_text(&made, now);
+        let shown = invitation_text(&created, now);
         assert!(shown.contains("a2a-hub join https://hub.example#a2ai_1"), "{shown}");
         assert!(!shown.contains("Other machines"), "{shown}");
         let local = json!({ "invitation": "a2ai_1", "person": "ada", "url": "http://127.0.0.1:8080",

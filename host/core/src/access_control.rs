@@ -343,7 +343,7 @@ mod tests {
         id::ContextId,
         message::{Message, Role},
         operation::{
-            DeviceRequest, NoticeRequest, Operation, SeenNotices, SendMessage, TopicRequest,
+            DeviceRequest, NoticeRequest, Operation, ReadNotices, SendMessage, TopicRequest,
         },
     };
 
@@ -421,7 +421,7 @@ mod tests {
         );
         let cancel = Operation::CancelTask { id: TaskId::new("t") };
         assert_eq!(row(cancel), [true, true, true, false, true, false, true, true, true]);
-        let notices = Operation::Notice(NoticeRequest::See(SeenNotices::All { until: None }));
+        let notices = Operation::Notice(NoticeRequest::MarkRead(ReadNotices::All { until: None }));
         assert_eq!(row(notices), [true, true, false, false, true, false, true, true, true]);
         let pause = Operation::PauseSchedule { name: "nightly".to_owned() };
         assert_eq!(row(pause), [true, false, false, false, true, false, true, true, false]);

@@ -13,7 +13,6 @@ mod handoff;
 mod live_config;
 mod owner;
 mod parts;
-mod person_rights;
 mod read_task;
 mod reload;
 mod reply;

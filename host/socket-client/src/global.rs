@@ -29,7 +29,7 @@ pub struct Global {
     /// Data directory of the hub [default: ~/.a2a-hub]
     #[arg(long, global = true, value_name = "PATH")]
     pub data_dir: Option<String>,
-    /// Hub elsewhere that you joined, by its name or URL [default: the hub of this machine]
+    /// Remote hub that you joined, by its name or URL [default: the hub of this machine]
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "socket")]
     pub hub: Option<String>,
     /// Tenant to act for; only its tasks and conversations are visible [default: the default

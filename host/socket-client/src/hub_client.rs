@@ -100,7 +100,7 @@ pub struct Client {
     line: Vec<u8>,
     /// Tenant of all requests; `None` means the default tenant.
     tenant: Option<String>,
-    /// URL of a hub elsewhere; `None` for the hub of this machine.
+    /// URL of a remote hub; `None` for the hub of this machine.
     url: Option<String>,
 }
 
@@ -213,7 +213,7 @@ impl Client {
         let (_, pong) = answered.await.map_err(|_| late)??;
         match pong {
             Ok(pong) => Ok(start_text(&pong)),
-            // A hub elsewhere that refuses this refuses all.
+            // A remote hub that refuses this refuses all.
             Err(why) if self.url.is_some() => Err(why),
             Err(_) => Ok(None),
         }
@@ -245,6 +245,11 @@ impl Client {
         let (read, write) = stream.into_split();
         let (requests, line, tenant, url) = Default::default();
         Self { read: BufReader::new(read), write, pid, requests, line, tenant, url }
+    }
+
+    /// True for a remote hub.
+    pub fn is_remote(&self) -> bool {
+        self.url.is_some()
     }
 
     /// Returns the raw connection, for another protocol.

@@ -1,19 +1,22 @@
-//! Connection to a hub elsewhere, over HTTP with an API key. Requests of the socket's protocol (one
+//! Connection to a remote hub, over HTTP with an API key. Requests of the socket's protocol (one
 //! JSON-RPC message a line) become HTTP requests, and each event of a response becomes a line.
 
+use crate::failure::CONNECTION_LOST;
 use a2a_hub_client::{
     outbound::{Outbound, OutboundError},
     sse::EventDecoder,
 };
 use a2a_hub_config::{JoinedHub, JoinedHubs};
+
 use a2a_hub_core::text::plain_text::line;
+use a2a_hub_protocol::hub::methods::{HubMethod, METHODS};
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::{
     Request, Response, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
-use http_body_util::{BodyExt as _, Full, Limited, combinators::BoxBody};
+use http_body_util::{BodyExt as _, Full, Limited};
 use serde_json::{Value, json};
 use std::{io, net::IpAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{
@@ -36,7 +39,7 @@ const MAX_RESPONSE: usize = 16 << 20;
 /// Most characters of a foreign server's text in an error.
 const MAX_QUOTED: usize = 300;
 
-/// A hub elsewhere, by the name or the URL that the user typed.
+/// A remote hub, by the name or the URL that the user typed.
 ///
 /// # Errors
 ///
@@ -114,7 +117,7 @@ fn reason(answer: &Value) -> Option<String> {
     text.or_else(|| answer["message"].as_str()).map(str::to_owned)
 }
 
-/// Connects to a hub elsewhere. The result speaks the protocol of the unix socket.
+/// Connects to a remote hub. The result speaks the protocol of the unix socket.
 ///
 /// # Errors
 ///
@@ -135,26 +138,47 @@ async fn relay(far: UnixStream, hub: JoinedHub) {
         let (hub, outbound, write) = (Arc::clone(&hub), outbound.clone(), Arc::clone(&write));
         requests.spawn(async move {
             let parsed: Value = serde_json::from_str(&request).unwrap_or_default();
-            let id = parsed["id"].clone();
-            if let Err(why) = ask(&hub, &outbound, request, &write).await {
-                let (code, message) = (-32_000, why.to_string());
-                let error = json!({ "code": code, "message": message });
-                let response = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+            let (id, is_method) = (&parsed["id"], |it: &&HubMethod| parsed["method"] == it.name);
+            let streams = METHODS.iter().find(is_method).is_some_and(|method| method.streams);
+            let last = match ask(&hub, &outbound, request, &write).await {
+                Ok(is_stream) if streams && is_stream => {
+                    Some(json!({ "jsonrpc": "2.0", "id": id, "result": { "kind": "stream-end" } }))
+                }
+                Ok(_) => None,
+                Err(why) => {
+                    let data = json!({ "reason": reason_of(&why) });
+                    let error =
+                        json!({ "code": -32_000, "message": format!("{why:#}"), "data": data });
+                    Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+                }
+            };
+            if let Some(last) = last {
                 // The client may have left.
-                let _ = write_line(&write, response.to_string().as_bytes()).await;
+                let _ = write_line(&write, last.to_string().as_bytes()).await;
             }
         });
         while requests.try_join_next().is_some() {}
     }
 }
 
-/// Sends one request, and writes each response to it as a line.
+/// Body of a response that broke off.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection to {0} broke off")]
+struct BrokenOff(String);
+
+/// Stable reason of an error for scripts, and for the command that reconnects.
+fn reason_of(why: &anyhow::Error) -> &'static str {
+    if why.is::<BrokenOff>() { CONNECTION_LOST } else { "REMOTE_HUB" }
+}
+
+/// Sends one request, and writes each response to it as a line. Returns true if the response was a
+/// stream of events that is complete.
 async fn ask(
     hub: &JoinedHub,
     outbound: &Outbound,
     request: String,
     write: &Mutex<OwnedWriteHalf>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let url = &hub.url;
     let request = Request::post(format!("{url}/stream"))
         .header(CONTENT_TYPE, "application/json")
@@ -167,12 +191,17 @@ async fn ask(
         Err(why) => bail!("the hub at {url} cannot be reached: {why}"),
     };
     let (status, media) = (response.status(), media_type(&response));
-    let mut body: BoxBody<Bytes, hyper::Error> = response.into_body().boxed();
+    let mut body = response.into_body();
     if !media.starts_with("text/event-stream") {
         let text = Limited::new(body, MAX_RESPONSE).collect().await;
         let text = text.map_err(|why| anyhow::anyhow!("read the answer of {url}: {why}"))?;
         let text = text.to_bytes();
         let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+        // An error before the first event is a plain response.
+        if status.is_success() && answer["jsonrpc"] == "2.0" {
+            write_line(write, answer.to_string().as_bytes()).await?;
+            return Ok(false);
+        }
         let why = reason(&answer).unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned());
         let why = line(&why, MAX_QUOTED);
         match status {
@@ -182,10 +211,7 @@ async fn ask(
     }
     let (mut decoder, mut has_answered) = (EventDecoder::default(), false);
     while let Some(frame) = body.frame().await {
-        let Ok(piece) = frame.with_context(|| format!("read the answer of {url}"))?.into_data()
-        else {
-            continue;
-        };
+        let Ok(piece) = frame.map_err(|_| BrokenOff(url.clone()))?.into_data() else { continue };
         for event in decoder.decode(&piece)? {
             has_answered = true;
             // An event may be written over several lines.
@@ -194,9 +220,9 @@ async fn ask(
         }
     }
     if !has_answered {
-        bail!("the hub at {url} closed the connection before it answered");
+        bail!(BrokenOff(url.clone()));
     }
-    Ok(())
+    Ok(true)
 }
 
 fn media_type<B>(response: &Response<B>) -> String {

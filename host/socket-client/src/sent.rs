@@ -98,14 +98,18 @@ impl SentTasks {
     }
 }
 
-/// Returns the latest task that somebody sent and that works in the current directory.
+/// Returns the latest task that somebody sent and that works in the current directory. The tasks of
+/// a remote hub work in directories of its machine, so the latest of all counts there.
 ///
 /// # Errors
 ///
 /// None does, or the hub refuses the list.
 pub async fn latest_here(client: &mut Client) -> anyhow::Result<Value> {
     let here = std::env::current_dir().context("find the current directory")?;
-    let query = json!({ "workingDirectory": here });
+    let query = match client.is_remote() {
+        true => json!({}),
+        false => json!({ "workingDirectory": here }),
+    };
     let found = SentTasks::find(client, &query, 1, is_sent).await?.tasks.pop();
     found.ok_or_else(|| {
         let here = here.display();

@@ -64,7 +64,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     requests::requests_are_found_by_time(&make()).await;
     questions::questions_are_listed_once_closed(&make()).await;
     notices::ends_of_root_tasks_become_notices(&make()).await;
-    notices::notices_are_seen_once_within_tenant(&make()).await;
+    notices::notices_are_read_once_within_tenant(&make()).await;
     notices::conflict_of_changes_is_noticed_once(&make()).await;
     notices::oldest_notices_are_dropped(Arc::new(make())).await;
     questions::replacing_question_stays_postponed(&make()).await;

@@ -4,6 +4,7 @@ mod agent_memory;
 mod automation;
 mod context_memory;
 mod journals;
+mod notice_table;
 mod notices;
 mod people;
 mod permission_rules;
@@ -11,6 +12,7 @@ mod postponements;
 mod questions;
 mod topic_store;
 mod topics;
+mod value_entry;
 
 use super::{
     BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Copied, Copies,
@@ -35,9 +37,8 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 use a2a_hub_triggers::plan::TriggerState;
-use agent_memory::ValueEntry;
 use context_memory::IndexedMemory;
-use notices::NoticeTable;
+use notice_table::NoticeTable;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,6 +48,7 @@ use std::{
 };
 use tokio::sync::watch;
 use topics::TopicsOfTenant;
+use value_entry::ValueEntry;
 
 /// Store in memory, with an optional limit after which writes fail, for tests of failures.
 #[derive(Debug)]
@@ -180,7 +182,9 @@ impl TaskLog for MemoryStorage {
         let requested = if expected == 0 { 1..=1 } else { expected + 1..=seq };
         log.askers.extend(requested.filter_map(|seq| Some((seq, by.cloned()?))));
         log.events.extend(events);
-        let noticed = notices.add(log, expected).then(|| log.head.context.tenant().clone());
+        let starter = log.askers.first().filter(|(seq, _)| *seq == 1).map(|(_, by)| by);
+        let has_new = notices.add(&log.head, &log.events, starter, expected);
+        let noticed = has_new.then(|| log.head.context.tenant().clone());
         drop(inner);
         noticed.into_iter().for_each(|tenant| self.notice_signal.notify(&tenant));
         Ok(seq)

@@ -1,10 +1,10 @@
-//! Notices of tasks' events that people should see: derived from the tasks' logs.
+//! Notices of tasks' events that people should read: derived from the tasks' logs.
 
 use crate::StorageError;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{
     id::{AgentId, ContextId, TaskId, TenantId},
-    operation::{NoticeKind, SeenNotices},
+    operation::{NoticeKind, ReadNotices},
 };
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
@@ -31,10 +31,10 @@ pub struct StoredNotice {
     pub text: String,
     /// Time of the event (RFC 3339).
     pub at: String,
-    /// Time at which the notice was marked as seen (RFC 3339); none before.
-    pub seen_at: Option<String>,
+    /// Time at which the notice was marked as read (RFC 3339); none before.
+    pub read_at: Option<String>,
     /// Principal that marked it.
-    pub seen_by: Option<Principal>,
+    pub read_by: Option<Principal>,
 }
 
 /// Filter for notices.
@@ -42,10 +42,10 @@ pub struct StoredNotice {
 pub struct NoticeFilter {
     /// Tenant.
     pub tenant: TenantId,
-    /// Only notices of these kinds; of every kind, if there are none.
+    /// Only notices of these kinds; of every kind, if it is empty.
     pub kinds: Vec<NoticeKind>,
-    /// True to include the notices that were seen.
-    pub includes_seen: bool,
+    /// True to include the notices that were read.
+    pub includes_read: bool,
     /// Only notices with a lower number.
     pub before: Option<u64>,
     /// Limit of results.
@@ -64,8 +64,8 @@ impl NoticeFilter {
 pub struct NoticePage {
     /// The notices, the newest first.
     pub notices: Vec<StoredNotice>,
-    /// Number of all notices of the tenant that nobody has seen, whatever the filter.
-    pub unseen: u64,
+    /// Number of all notices of the tenant that nobody has read, whatever the filter.
+    pub unread: u64,
 }
 
 /// Called with the tenant after its notices have changed.
@@ -78,12 +78,12 @@ pub trait NoticeStore: Send + Sync {
     /// Notices that match, the newest first.
     async fn notices(&self, filter: NoticeFilter) -> Result<NoticePage, StorageError>;
 
-    /// Marks notices of a tenant as seen by a principal, durably, and returns their number. Notices
-    /// that were seen before stay as they are; unknown ones are ignored.
-    async fn see_notices(
+    /// Marks notices of a tenant as read by a principal, durably, and returns their number. Notices
+    /// that were read before stay as they are; unknown ones are ignored.
+    async fn mark_notices_read(
         &self,
         tenant: &TenantId,
-        seen: SeenNotices,
+        which: ReadNotices,
         by: &Principal,
     ) -> Result<u64, StorageError>;
 

@@ -12,6 +12,6 @@ pub trait PeopleStore: Send + Sync {
     /// Stores a person durably, in place of one with the same name.
     async fn set_person(&self, person: &Person) -> Result<(), StorageError>;
 
-    /// Deletes a person, if there is one of this name.
+    /// Deletes the person of this name, if the store has one.
     async fn forget_person(&self, name: &PersonName) -> Result<(), StorageError>;
 }

@@ -7,6 +7,7 @@ mod db;
 mod journals;
 mod log;
 mod memories;
+mod notice_store;
 mod notices;
 mod postponements;
 mod pushes;

@@ -2,6 +2,7 @@
 //! task.
 
 pub(super) mod aftermath;
+mod latest_context;
 mod memory_options;
 pub(crate) mod message_options;
 mod options;
@@ -32,17 +33,17 @@ use crate::{
     ui::{
         failure::CommandError,
         interactive::{UserAnswer, ask},
-        render::{list, text},
+        render::text,
         text::{FAINT, Text},
     },
 };
 use a2a_hub_protocol::member;
 use aftermath::{note_uncommitted, say_cost, say_worktree};
 use anyhow::{Context as _, bail};
+use latest_context::latest_context;
 use memory_options::Inheriting;
 use message_options::MessageOptions;
 pub(crate) use options::Send;
-use request::named_directory;
 use request::{MAX_MESSAGE, params};
 pub(crate) use request::{directory, message};
 use serde_json::{Map, Value, json};
@@ -89,7 +90,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         if send.detach {
             return begin(global, &mut client, &send).await;
         }
-        if send.worktree.as_deref() == Some("HEAD") && !send.is_elsewhere {
+        if send.worktree.as_deref() == Some("HEAD") && !send.is_remote {
             note_uncommitted(global, &directory(&send)?).await;
         }
         let (agent, begun) = (described(global, &mut client, &send.agent).await, Instant::now());
@@ -300,26 +301,6 @@ async fn described(global: &Global, client: &mut Client, agent: &str) -> Value {
     agent.unwrap_or_default()
 }
 
-/// Returns the latest conversation with the agent whose latest task works in this message's
-/// directory.
-async fn latest_context(client: &mut Client, send: &Send) -> anyhow::Result<String> {
-    let directory = named_directory(send)?;
-    let mut params = json!({ "agentId": send.agent, "limit": 1, "historyLength": 0 });
-    if let Some(directory) = &directory {
-        member::set(&mut params, "workingDirectory", directory.as_str());
-    }
-    let tasks = client.call("hub/tasks/list", params).await?;
-    if let [task, ..] = list(&tasks) {
-        return Ok(text(&task["contextId"]).to_owned());
-    }
-    bail!(
-        "continue with `{}`: there is no conversation with it in {}; leave out `--continue`, or \
-         give `--context ID` (`a2a-hub conversations` lists them)",
-        send.agent,
-        directory.as_deref().unwrap_or("the hub")
-    )
-}
-
 /// Prints the rest of the answer, and saves its files.
 pub(crate) fn conclude(send: &Send, shown: &mut TaskOutput, exit: Exit) -> anyhow::Result<()> {
     let Some(dir) = &send.save else {
@@ -398,7 +379,7 @@ impl Send {
             input: Vec::new(),
             data: None,
             decides: None,
-            is_elsewhere: false,
+            is_remote: false,
             files: Vec::new(),
             cwd: None,
             additional: Vec::new(),

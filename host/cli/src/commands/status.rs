@@ -4,7 +4,7 @@ use super::completion;
 use crate::{
     Exit, Format, Global, ask, block_on,
     client::hub_client::{Client, start_text},
-    inbox::waiting::waiting_text,
+    inbox::waiting::{unread_notices, unread_text, waiting_text},
     ui::{
         failure::{CommandError, HUB_NOT_RUNNING},
         render::{counted, duration, list, size, text},
@@ -35,20 +35,10 @@ pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
         let mut shown = status.clone();
-        member::set(&mut shown, "unseenNotices", unseen_notices(global, &status));
+        member::set(&mut shown, "unreadNotices", unread_notices(global, &status));
         Ok(status_text(&shown, &socket, global.console().columns()))
     })?;
     Ok(Exit::Done)
-}
-
-/// Number of notices that nobody has seen. The status is shown also if the hub does not report it,
-/// such as an older one.
-fn unseen_notices(global: &Global, status: &Value) -> u64 {
-    if status["starting"].is_object() {
-        return 0;
-    }
-    let listed = ask(global, "hub/notices/list", json!({ "limit": 1 }));
-    listed.ok().and_then(|listed| listed["unseen"].as_u64()).unwrap_or_default()
 }
 
 /// Shows the versions of this program and of the running hub, which may be an older one.
@@ -161,10 +151,8 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
     if let Some(waiting) = waiting_text(status) {
         push_line(&mut out, (PLAIN, ""), &waiting, columns);
     }
-    let unseen = status["unseenNotices"].as_u64().and_then(|it| usize::try_from(it).ok());
-    if let unseen @ 1.. = unseen.unwrap_or_default() {
-        let unseen = format!("{}: `a2a-hub inbox`", counted(unseen, "unseen notice"));
-        push_line(&mut out, (PLAIN, ""), &unseen, columns);
+    if let Some(unread) = unread_text(status) {
+        push_line(&mut out, (PLAIN, ""), &unread, columns);
     }
     let agents = format!(
         "{} healthy, {} degraded, {} unhealthy, {} not checked yet",
@@ -542,7 +530,7 @@ mod tests {
 
     #[test]
     fn status_fits_terminal_width() {
-        let status = json!({"version": "0.1.0", "uptime": 3_720_000, "warnings": ["the log was missing"], "activeTasks": 1, "waitingTasks": 1, "totalTasks": 5, "unseenNotices": 2, "healthy": 1, "degraded": 0,
+        let status = json!({"version": "0.1.0", "uptime": 3_720_000, "warnings": ["the log was missing"], "activeTasks": 1, "waitingTasks": 1, "totalTasks": 5, "unreadNotices": 2, "healthy": 1, "degraded": 0,
             "unhealthy": 0, "unknown": 1, "agents": [{"id": "echo", "name": "Echo", "status": "healthy",
                 "breaker": {"state": "open", "retryAt": "2026-01-01T00:00:00.000Z", "cause": "the agent's code broke"}}]});
         let shown = |width| columns(&status_text(&status, "/tmp/a2a-hub.sock", width));
@@ -551,7 +539,7 @@ mod tests {
         warning the log was missing
         tasks   1 active, 5 in all
                 1 of them wait for an answer: `a2a-hub inbox`
-                2 unseen notices: `a2a-hub inbox`
+                2 notices: `a2a-hub inbox`
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not checked yet
 
         AGENT  HEALTH   NAME
@@ -566,7 +554,7 @@ mod tests {
         tasks   1 active, 5 in all
                 1 of them wait for an answer:
                 `a2a-hub inbox`
-                2 unseen notices: `a2a-hub inbox`
+                2 notices: `a2a-hub inbox`
         agents  1 healthy, 0 degraded, 0
                 unhealthy, 1 not checked yet
 
@@ -581,7 +569,7 @@ mod tests {
         warning the log was missing
         tasks   1 active, 5 in all
                 1 of them wait for an answer: `a2a-hub inbox`
-                2 unseen notices: `a2a-hub inbox`
+                2 notices: `a2a-hub inbox`
         agents  1 healthy, 0 degraded, 0 unhealthy, 1 not checked yet
         echo → healthy → Echo
          → failed repeatedly; next try at 2026-01-01T00:00:00.000Z

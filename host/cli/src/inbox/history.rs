@@ -1,6 +1,6 @@
 //! `inbox --history`: the questions that were answered or closed, and all notices.
 
-use super::{SHOWN, notices};
+use super::{notices, shown::SHOWN};
 use crate::{
     Exit, Global,
     client::hub_client::Client,

@@ -28,15 +28,15 @@ fn shows_ids(columns: Option<usize>) -> bool {
     columns.is_none_or(|columns| columns >= WIDE)
 }
 
-/// Adds the notices of the hub to its questions: `notices`, and the number of all `unseenNotices`.
-/// With `history`, those that were seen are among them.
+/// Adds the notices of the hub to its questions: `notices`, and the number of all `unreadNotices`.
+/// With `history`, those that were read are among them.
 pub(super) async fn attach(
     client: &mut Client,
     questions: &mut Value,
     limit: u32,
     history: bool,
 ) -> anyhow::Result<()> {
-    let query = json!({ "limit": limit, "includeSeen": history });
+    let query = json!({ "limit": limit, "includeRead": history });
     let mut listed = match client.call("hub/notices/list", query).await {
         // An older hub has none.
         Err(why) if CommandError::from_error(&why).is(ErrorKind::MethodNotFound.reason()) => {
@@ -45,7 +45,7 @@ pub(super) async fn attach(
         listed => listed?,
     };
     member::set(questions, "notices", member::take(&mut listed, "notices"));
-    member::set(questions, "unseenNotices", member::take(&mut listed, "unseen"));
+    member::set(questions, "unreadNotices", member::take(&mut listed, "unread"));
     Ok(())
 }
 
@@ -58,8 +58,8 @@ pub(super) fn notices_text(inbox: &Value, now: Timestamp, columns: Option<usize>
     }
     output.push(PLAIN, if columns.is_some() { "\n" } else { "" });
     output.append(table(notices, now, columns).text(columns));
-    let shown = notices.iter().filter(|notice| notice["seen"] != true).count();
-    let all = inbox["unseenNotices"].as_u64().and_then(|all| usize::try_from(all).ok());
+    let shown = notices.iter().filter(|notice| notice["read"] != true).count();
+    let all = inbox["unreadNotices"].as_u64().and_then(|all| usize::try_from(all).ok());
     let more = all.unwrap_or_default().saturating_sub(shown);
     if more > 0 {
         output.push(FAINT, &format!("{} not shown: --limit COUNT\n", counted(more, "notice")));
@@ -73,7 +73,7 @@ pub(super) fn hints(command: &str, inbox: &Value, columns: Option<usize>) -> Tex
     if !list(&inbox["notices"]).is_empty() {
         let shows = if shows_ids(columns) { "task show TASK" } else { "tasks" };
         output.push(FAINT, &format!("{command} {shows}\n"));
-        output.push(FAINT, &format!("{command} inbox --seen\n"));
+        output.push(FAINT, &format!("{command} inbox --mark-read\n"));
     }
     output
 }
@@ -104,8 +104,8 @@ fn table(notices: &[Value], now: Timestamp, columns: Option<usize>) -> Table {
     table
 }
 
-/// Marks the notices as seen that are listed, since a person has them on the screen.
-pub(super) async fn see_listed(
+/// marks the notices as read that are listed, since a person has them on the screen.
+pub(super) async fn mark_listed(
     console: Console,
     client: &mut Client,
     inbox: &Value,
@@ -114,20 +114,20 @@ pub(super) async fn see_listed(
     if ids.is_empty() {
         return Ok(());
     }
-    let marked = client.call("hub/notices/see", json!({ "ids": ids })).await;
-    marked.context("mark the notices as seen; `a2a-hub inbox --seen` tries again")?;
-    console.note("seen now; `a2a-hub inbox --history` lists them again");
+    let marked = client.call("hub/notices/read", json!({ "ids": ids })).await;
+    marked.context("mark the notices as read; `a2a-hub inbox --mark-read` tries again")?;
+    console.note("marked as read; `a2a-hub inbox --history` lists them again");
     Ok(())
 }
 
-/// Marks all notices as seen.
-pub(super) async fn see_all(global: &Global, client: &mut Client) -> anyhow::Result<Exit> {
-    let result = client.call("hub/notices/see", json!({ "all": true })).await?;
+/// Marks all notices as read.
+pub(super) async fn mark_all(global: &Global, client: &mut Client) -> anyhow::Result<Exit> {
+    let result = client.call("hub/notices/read", json!({ "all": true })).await?;
     global.show(&result, || {
-        let marked = result["seen"].as_u64().and_then(|seen| usize::try_from(seen).ok());
+        let marked = result["marked"].as_u64().and_then(|marked| usize::try_from(marked).ok());
         Ok(match marked.unwrap_or_default() {
             0 => "no notice is new\n".into(),
-            marked => format!("marked as seen: {}\n", counted(marked, "notice")).into(),
+            marked => format!("marked as read: {}\n", counted(marked, "notice")).into(),
         })
     })?;
     Ok(Exit::Done)
@@ -140,7 +140,7 @@ mod tests {
     fn notice(id: u64, kind: &str, title: &str, why: &str) -> Value {
         json!({ "id": id, "kind": kind, "taskId": format!("01a2fc8f-a111-7715-9c95-8a642d72e49{id}"),
             "agentId": "claude-code", "contextId": "c", "title": title, "text": why,
-            "at": "2026-01-31T11:48:00Z", "seen": false })
+            "at": "2026-01-31T11:48:00Z", "read": false })
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
             notice(2, "quota", "翻訳してください、この長い文章を全部", "You've hit your limit"),
             notice(1, "finished", "hidden\u{1b}[2J\u{202e}\nquestion", "x\r\ny\u{200b}┇ allow it?"),
         ];
-        let inbox = json!({ "notices": notices, "unseenNotices": 5 });
+        let inbox = json!({ "notices": notices, "unreadNotices": 5 });
         for width in [60, 80, 120] {
             let words = notices_text(&inbox, now, Some(width)).words();
             let lines: Vec<_> = words.lines().collect();
@@ -173,7 +173,7 @@ mod tests {
         let first = "01a2fc8f-a111-7715-9c95-8a642d72e493\tfailed\tclaude-code\t2026-01-31T11:48:00Z\t\
             fix the parser of dates in the importer\tthe agent's code broke\n";
         assert!(piped.starts_with(first), "{piped}");
-        assert_eq!(notices_text(&json!({ "unseenNotices": 0 }), now, Some(80)).words(), "");
+        assert_eq!(notices_text(&json!({ "unreadNotices": 0 }), now, Some(80)).words(), "");
         assert_eq!(hints("a2a-hub", &json!({ "notices": [] }), None).words(), "");
     }
 }

@@ -1,4 +1,4 @@
-//! File `hubs.toml` in the data directory: hubs elsewhere that this user joined, with the API keys
+//! File `hubs.toml` in the data directory: remote hubs that this user joined, with the API keys
 //! for them. Nobody else may read it.
 
 use crate::data_dir::private_file::{self, NotPrivate};
@@ -22,7 +22,7 @@ pub struct JoinedHubs {
     path: PathBuf,
 }
 
-/// A hub elsewhere that this user joined.
+/// A remote hub that this user joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinedHub {
@@ -92,7 +92,7 @@ impl JoinedHubs {
         Ok(stored.hubs)
     }
 
-    /// Adds a hub, in place of one with the same name. Makes the data directory if there is none.
+    /// Adds a hub, in place of one with the same name. Makes the data directory if it is missing.
     /// Blocks on disk I/O.
     ///
     /// # Errors
@@ -104,8 +104,8 @@ impl JoinedHubs {
         hubs.push(hub);
         if let Some(dir) = self.path.parent() {
             let mut builder = fs::DirBuilder::new();
-            let made = builder.recursive(true).mode(0o700).create(dir);
-            made.map_err(|why| self.failed(why))?;
+            let created = builder.recursive(true).mode(0o700).create(dir);
+            created.map_err(|why| self.failed(why))?;
         }
         let text = toml::to_string(&StoredHubs { hubs }).map_err(|why| self.failed(why))?;
         private_file::replace(&self.path, text.as_bytes()).map_err(|why| self.failed(why))

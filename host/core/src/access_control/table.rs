@@ -2,8 +2,8 @@
 
 use super::Access;
 use crate::identity::{
-    PersonRule::{self, May, Never, OwnTask},
-    Scope::{Answer, Cancel, Push, Read, Send},
+    KeyScope::{Answer, Cancel, Push, Read, Send},
+    PersonRule::{self, Always, Initiator, May, Never},
 };
 use a2a_hub_protocol::{
     boards::BoardRequest,
@@ -25,7 +25,7 @@ pub fn rule_for_people(operation: &Operation) -> PersonRule {
 
 fn row(operation: &Operation) -> (Access, PersonRule) {
     match operation {
-        Operation::ListPushKeys => (Access::Public, May(Read)),
+        Operation::ListPushKeys => (Access::Public, Always),
         // The secrets of the pairing and of the invitation are checked.
         Operation::Device(DeviceRequest::Present(_))
         | Operation::People(PeopleRequest::Join { .. }) => (Access::Public, Never),
@@ -38,31 +38,31 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         Operation::SendMessage(send) | Operation::StreamMessage(send) => {
             let (access, rule) = match send.message.task_id {
                 None => (Access::Send, May(Send)),
-                Some(_) => (Access::Delegate, OwnTask(Answer)),
+                Some(_) => (Access::Delegate, Initiator(Answer)),
             };
             // The scope for the webhook is checked besides.
             (if send.push.is_none() { access } else { Access::Use }, rule)
         }
-        Operation::CancelTask { .. } => (Access::Delegate, OwnTask(Cancel)),
+        Operation::CancelTask { .. } => (Access::Delegate, Initiator(Cancel)),
         Operation::Topic(TopicRequest::Publish { .. }) => (Access::Delegate, May(Send)),
         Operation::Board(BoardRequest::Change(_)) => (Access::Delegate, Never),
         Operation::GetTask { .. }
         | Operation::Resubscribe { .. }
         | Operation::GetTree(_)
-        | Operation::Ping
         | Operation::Topic(TopicRequest::Read(_) | TopicRequest::List)
         | Operation::Board(BoardRequest::Read { .. })
         | Operation::ListAgents { .. }
         | Operation::FindAgents(_)
         | Operation::GetAgent { .. }
         | Operation::GetCard { agent: Some(_) }
-        | Operation::ListCards
-        | Operation::Discover => (Access::Delegate, May(Read)),
+        | Operation::ListCards => (Access::Delegate, May(Read)),
+        Operation::Ping | Operation::Discover => (Access::Delegate, Always),
+        Operation::People(PeopleRequest::Me) => (Access::Use, Always),
         Operation::SetPushConfig { .. }
         | Operation::GetPushConfig { .. }
         | Operation::ListPushConfigs { .. }
         | Operation::DeletePushConfig { .. }
-        | Operation::RetryDeliveries { .. } => (Access::Use, OwnTask(Push)),
+        | Operation::RetryDeliveries { .. } => (Access::Use, Initiator(Push)),
         // An agent's program must neither see nor answer requests for permission. The tasks of the
         // answered questions are checked one by one.
         Operation::Question(QuestionRequest::Answer { .. } | QuestionRequest::Postpone { .. }) => {
@@ -72,7 +72,6 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         // Notices are about tasks of others.
         | Operation::Notice(NoticeRequest::List(_))
         | Operation::Permission(RuleRequest::List | RuleRequest::Suggest)
-        | Operation::People(PeopleRequest::Me)
         | Operation::ListDeliveries { .. }
         | Operation::ListTasks(_)
         | Operation::PageTasks(_)
@@ -82,10 +81,10 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         | Operation::WatchHub
         | Operation::GetCard { agent: None } => (Access::Use, May(Read)),
         // A tenant's notices are seen by everybody at once.
-        Operation::Notice(NoticeRequest::See(_)) => (Access::Use, Never),
-        Operation::Worktree(WorktreeRequest::Diff { .. }) => (Access::Operate, OwnTask(Read)),
-        Operation::Worktree(WorktreeRequest::Discard { .. }) => (Access::Operate, OwnTask(Cancel)),
-        Operation::HandOver(_) => (Access::Operate, OwnTask(Send)),
+        Operation::Notice(NoticeRequest::MarkRead(_)) => (Access::Use, Never),
+        Operation::Worktree(WorktreeRequest::Diff { .. }) => (Access::Operate, Initiator(Read)),
+        Operation::Worktree(WorktreeRequest::Discard { .. }) => (Access::Operate, Initiator(Cancel)),
+        Operation::HandOver(_) => (Access::Operate, Initiator(Send)),
         Operation::ReloadConfig
         | Operation::ListSchedules
         | Operation::RunSchedule { .. }

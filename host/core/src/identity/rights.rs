@@ -1,6 +1,10 @@
-//! Rights of a person with a key.
+//! PersonRights of a person with a key.
 
-use super::{KeyScopes, PersonName, Role, Scope};
+use super::{
+    person_name::PersonName,
+    role::PersonRole,
+    scope::{KeyScope, KeyScopes},
+};
 use a2a_hub_protocol::id::{AgentId, TenantId};
 
 /// Part of the access table that is about people.
@@ -8,21 +12,23 @@ use a2a_hub_protocol::id::{AgentId, TenantId};
 pub enum PersonRule {
     /// No person may perform the operation.
     Never,
+    /// Each person may, with any key.
+    Always,
     /// A person with this scope may.
-    May(Scope),
+    May(KeyScope),
     /// A person with this scope may, if the task is the person's own.
-    OwnTask(Scope),
+    Initiator(KeyScope),
 }
 
-/// What a person may do with one key.
+/// Rights of a person with one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rights {
+pub struct PersonRights {
     /// The person.
     pub name: PersonName,
     /// Tenant.
     pub tenant: TenantId,
-    /// Role in the tenant.
-    pub role: Role,
+    /// PersonRole in the tenant.
+    pub role: PersonRole,
     /// Scopes of the key.
     pub scopes: KeyScopes,
 }
@@ -35,21 +41,21 @@ pub enum RightsDenied {
     Never(PersonName),
     /// The role lacks the scope.
     #[error("{name} is a {} here, who may not {}", role.name(), deed(*scope))]
-    Role {
+    PersonRole {
         /// The person.
         name: PersonName,
-        /// Role of the person.
-        role: Role,
-        /// Scope that is missing.
-        scope: Scope,
+        /// PersonRole of the person.
+        role: PersonRole,
+        /// KeyScope that is missing.
+        scope: KeyScope,
     },
     /// The key lacks the scope.
     #[error("this key of {name} may not {}: it lacks the scope `{}`", deed(*scope), scope.name())]
     Key {
         /// The person.
         name: PersonName,
-        /// Scope that is missing.
-        scope: Scope,
+        /// KeyScope that is missing.
+        scope: KeyScope,
     },
     /// The key is for other agents.
     #[error("this key of {name} sends messages to {agents} only: name that agent")]
@@ -61,31 +67,31 @@ pub enum RightsDenied {
     },
     /// The task is somebody else's.
     #[error("the task is not one that {0} began; owners of the tenant may change it")]
-    NotOwn(PersonName),
+    NotInitiator(PersonName),
 }
 
 /// Operations of a scope, for a refusal.
-fn deed(scope: Scope) -> &'static str {
+fn deed(scope: KeyScope) -> &'static str {
     match scope {
-        Scope::Read => "read",
-        Scope::Send => "send messages that begin tasks",
-        Scope::Answer => "answer questions of tasks",
-        Scope::Approve => "answer requests for permission",
-        Scope::Cancel => "cancel tasks",
-        Scope::Push => "change webhooks",
+        KeyScope::Read => "read",
+        KeyScope::Send => "send messages that begin tasks",
+        KeyScope::Answer => "answer questions of tasks",
+        KeyScope::Approve => "answer requests for permission",
+        KeyScope::Cancel => "cancel tasks",
+        KeyScope::Push => "change webhooks",
     }
 }
 
-impl Rights {
+impl PersonRights {
     /// Checks that the person has a scope, by role and key.
     ///
     /// # Errors
     ///
     /// The reason why not.
-    pub fn require(&self, scope: Scope) -> Result<(), RightsDenied> {
+    pub fn require(&self, scope: KeyScope) -> Result<(), RightsDenied> {
         let (name, role) = (self.name.clone(), self.role);
-        if role == Role::Viewer && scope != Scope::Read {
-            return Err(RightsDenied::Role { name, role, scope });
+        if role == PersonRole::Viewer && scope != KeyScope::Read {
+            return Err(RightsDenied::PersonRole { name, role, scope });
         }
         if self.scopes.contains(scope) { Ok(()) } else { Err(RightsDenied::Key { name, scope }) }
     }
@@ -99,7 +105,8 @@ impl Rights {
     pub fn may(&self, rule: PersonRule) -> Result<(), RightsDenied> {
         match rule {
             PersonRule::Never => Err(RightsDenied::Never(self.name.clone())),
-            PersonRule::May(scope) | PersonRule::OwnTask(scope) => self.require(scope),
+            PersonRule::Always => Ok(()),
+            PersonRule::May(scope) | PersonRule::Initiator(scope) => self.require(scope),
         }
     }
 
@@ -110,11 +117,11 @@ impl Rights {
     ///
     /// If it is somebody else's task.
     pub fn may_change(&self, initiator: Option<&str>) -> Result<(), RightsDenied> {
-        let is_own = initiator.is_some_and(|by| by == person_identity(&self.name));
-        if is_own || self.role == Role::Owner {
+        let is_initiator = initiator.is_some_and(|by| by == person_identity(&self.name));
+        if is_initiator || self.role == PersonRole::Owner {
             return Ok(());
         }
-        Err(RightsDenied::NotOwn(self.name.clone()))
+        Err(RightsDenied::NotInitiator(self.name.clone()))
     }
 
     /// Checks that a message may begin a task at this agent; `None` for one that the hub chooses.
@@ -141,8 +148,8 @@ pub(crate) fn person_identity(name: &PersonName) -> String {
 mod tests {
     use super::*;
 
-    fn rights(role: Role, scopes: &[&str]) -> Rights {
-        Rights {
+    fn rights(role: PersonRole, scopes: &[&str]) -> PersonRights {
+        PersonRights {
             name: PersonName::parse("ada").unwrap(),
             tenant: TenantId::default(),
             role,
@@ -155,19 +162,19 @@ mod tests {
     fn key_only_narrows_role() {
         let row = |role, scopes: &[&str]| {
             let rights = rights(role, scopes);
-            let has = Scope::ALL.into_iter().filter(|scope| rights.require(*scope).is_ok());
-            has.map(Scope::name).collect::<Vec<_>>().join(" ")
+            let has = KeyScope::ALL.into_iter().filter(|scope| rights.require(*scope).is_ok());
+            has.map(KeyScope::name).collect::<Vec<_>>().join(" ")
         };
         let all = "read send answer approve cancel push";
-        assert_eq!(row(Role::Owner, &[]), all);
-        assert_eq!(row(Role::Member, &[]), all);
-        assert_eq!(row(Role::Viewer, &[]), "read");
-        assert_eq!(row(Role::Member, &["read", "answer"]), "read answer");
-        assert_eq!(row(Role::Member, &["send:echo"]), "send");
-        assert_eq!(row(Role::Viewer, &["send", "approve"]), "", "a key widens nothing");
-        for role in Role::ALL {
+        assert_eq!(row(PersonRole::Owner, &[]), all);
+        assert_eq!(row(PersonRole::Member, &[]), all);
+        assert_eq!(row(PersonRole::Viewer, &[]), "read");
+        assert_eq!(row(PersonRole::Member, &["read", "answer"]), "read answer");
+        assert_eq!(row(PersonRole::Member, &["send:echo"]), "send");
+        assert_eq!(row(PersonRole::Viewer, &["send", "approve"]), "", "a key widens nothing");
+        for role in PersonRole::ALL {
             assert!(rights(role, &[]).may(PersonRule::Never).is_err());
-            assert!(rights(role, &[]).may(PersonRule::May(Scope::Read)).is_ok());
+            assert!(rights(role, &[]).may(PersonRule::May(KeyScope::Read)).is_ok());
         }
     }
 
@@ -175,13 +182,13 @@ mod tests {
     fn members_change_own_tasks_only() {
         let (own, other) = (Some("person:ada"), Some("person:adam"));
         for (role, initiator, may) in [
-            (Role::Member, own, true),
-            (Role::Member, other, false),
-            (Role::Member, Some("operator"), false),
-            (Role::Member, Some("client:ada"), false),
-            (Role::Member, None, false),
-            (Role::Owner, other, true),
-            (Role::Owner, None, true),
+            (PersonRole::Member, own, true),
+            (PersonRole::Member, other, false),
+            (PersonRole::Member, Some("operator"), false),
+            (PersonRole::Member, Some("client:ada"), false),
+            (PersonRole::Member, None, false),
+            (PersonRole::Owner, other, true),
+            (PersonRole::Owner, None, true),
         ] {
             let checked = rights(role, &[]).may_change(initiator);
             assert_eq!(checked.is_ok(), may, "{role:?} {initiator:?}");
@@ -191,22 +198,22 @@ mod tests {
     #[test]
     fn narrowed_key_names_its_agent() {
         let (echo, codex) = (AgentId::parse("echo").unwrap(), AgentId::parse("codex").unwrap());
-        let narrow = rights(Role::Owner, &["read", "send:echo"]);
+        let narrow = rights(PersonRole::Owner, &["read", "send:echo"]);
         assert!(narrow.may_send_to(Some(&echo)).is_ok());
         assert!(narrow.may_send_to(Some(&codex)).is_err());
         let refused = narrow.may_send_to(None).unwrap_err().to_string();
         assert_eq!(refused, "this key of ada sends messages to `echo` only: name that agent");
-        assert!(rights(Role::Member, &[]).may_send_to(None).is_ok());
+        assert!(rights(PersonRole::Member, &[]).may_send_to(None).is_ok());
     }
 
     #[test]
     fn refusal_says_what_is_missing() {
-        let viewer = rights(Role::Viewer, &[]).require(Scope::Approve).unwrap_err();
+        let viewer = rights(PersonRole::Viewer, &[]).require(KeyScope::Approve).unwrap_err();
         assert_eq!(
             viewer.to_string(),
             "ada is a viewer here, who may not answer requests for permission"
         );
-        let key = rights(Role::Member, &["read"]).require(Scope::Send).unwrap_err();
+        let key = rights(PersonRole::Member, &["read"]).require(KeyScope::Send).unwrap_err();
         assert_eq!(
             key.to_string(),
             "this key of ada may not send messages that begin tasks: it lacks the scope `send`"

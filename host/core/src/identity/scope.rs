@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// Kind of operations that a person may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub enum KeyScope {
     /// Reads tasks, conversations, questions, agents and events.
     Read,
     /// Sends messages that begin tasks, and publishes to topics.
@@ -21,7 +21,7 @@ pub enum Scope {
     Push,
 }
 
-impl Scope {
+impl KeyScope {
     /// All scopes.
     pub const ALL: [Self; 6] =
         [Self::Read, Self::Send, Self::Answer, Self::Approve, Self::Cancel, Self::Push];
@@ -43,7 +43,7 @@ impl Scope {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct KeyScopes {
-    scopes: BTreeSet<Scope>,
+    scopes: BTreeSet<KeyScope>,
     /// Agents that messages may begin tasks at; all, if empty.
     agents: BTreeSet<AgentId>,
 }
@@ -71,14 +71,14 @@ impl KeyScopes {
                 Some((name, agent)) => (name, Some(AgentId::parse(agent).map_err(|_| invalid())?)),
                 None => (text, None),
             };
-            let scope = Scope::ALL.into_iter().find(|one| one.name() == name);
+            let scope = KeyScope::ALL.into_iter().find(|one| one.name() == name);
             let scope = scope.ok_or_else(invalid)?;
             match agent {
-                Some(agent) if scope == Scope::Send => {
+                Some(agent) if scope == KeyScope::Send => {
                     parsed.agents.insert(agent);
                 }
                 Some(_) => return Err(invalid()),
-                None => is_unlimited |= scope == Scope::Send,
+                None => is_unlimited |= scope == KeyScope::Send,
             }
             parsed.scopes.insert(scope);
         }
@@ -89,7 +89,7 @@ impl KeyScopes {
     }
 
     /// True if the key has this scope.
-    pub fn contains(&self, scope: Scope) -> bool {
+    pub fn contains(&self, scope: KeyScope) -> bool {
         self.scopes.is_empty() || self.scopes.contains(&scope)
     }
 
@@ -101,15 +101,15 @@ impl KeyScopes {
     /// Texts of the scopes, as [`KeyScopes::parse`] reads them.
     pub fn to_texts(&self) -> Vec<String> {
         let texts = self.scopes.iter().flat_map(|scope| match scope {
-            Scope::Send if !self.agents.is_empty() => {
+            KeyScope::Send if !self.agents.is_empty() => {
                 self.agents.iter().map(|agent| format!("send:{agent}")).collect()
             }
-            Scope::Send
-            | Scope::Read
-            | Scope::Answer
-            | Scope::Approve
-            | Scope::Cancel
-            | Scope::Push => vec![scope.name().to_owned()],
+            KeyScope::Send
+            | KeyScope::Read
+            | KeyScope::Answer
+            | KeyScope::Approve
+            | KeyScope::Cancel
+            | KeyScope::Push => vec![scope.name().to_owned()],
         });
         texts.collect()
     }
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn scopes_narrow_only_if_present() {
         let all = KeyScopes::default();
-        assert!(Scope::ALL.iter().all(|scope| all.contains(*scope)) && all.agents().is_none());
+        assert!(KeyScope::ALL.iter().all(|scope| all.contains(*scope)) && all.agents().is_none());
         let reading = KeyScopes::parse(["read"]).unwrap();
-        let has: Vec<_> = Scope::ALL.into_iter().filter(|one| reading.contains(*one)).collect();
-        assert_eq!(has, [Scope::Read]);
+        let has: Vec<_> = KeyScope::ALL.into_iter().filter(|one| reading.contains(*one)).collect();
+        assert_eq!(has, [KeyScope::Read]);
     }
 }

@@ -49,8 +49,8 @@ impl NewNotice {
         }
     }
 
-    /// True if somebody waits for the event, so that a notice would only repeat it: the end of a task
-    /// that no schedule or trigger began. `by` is the principal that began the task.
+    /// True if somebody waits for the event, so that a notice would only repeat it: the end of a
+    /// task that no schedule or trigger began. `by` is the principal that began the task.
     pub fn is_awaited(&self, by: Option<&Principal>) -> bool {
         match self.kind {
             NoticeKind::Finished => !matches!(by, Some(Principal::Automation { .. })),

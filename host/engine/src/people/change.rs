@@ -10,7 +10,7 @@ use a2a_hub_core::{
     access_control::{Caller, Principal},
     identity::{
         ApiKey, Invitation, KeyScopes, MAX_INVITATIONS, MAX_KEYS, MAX_PEOPLE, Person, PersonName,
-        Role, label_of,
+        PersonRole, label_of,
     },
 };
 use a2a_hub_protocol::{
@@ -273,8 +273,8 @@ fn name_of(name: &str) -> Result<PersonName, A2aError> {
     PersonName::parse(name).map_err(|why| A2aError::invalid("name", why.to_string()))
 }
 
-fn role_of(role: &str) -> Result<Role, A2aError> {
-    Role::parse(role)
+fn role_of(role: &str) -> Result<PersonRole, A2aError> {
+    PersonRole::parse(role)
         .ok_or_else(|| A2aError::invalid("role", "must be `owner`, `member` or `viewer`"))
 }
 

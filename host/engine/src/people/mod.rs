@@ -1,4 +1,4 @@
-//! People whom the operator let in: their keys, which identify callers from elsewhere, and the
+//! People whom the operator let in: their keys, which identify remote callers, and the
 //! operations on them. [`a2a_hub_core::identity`] decides what each may do.
 
 mod change;
@@ -11,7 +11,7 @@ pub use key_text::KEY_PREFIX;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::Principal,
-    identity::{Person, PersonName, Rights},
+    identity::{Person, PersonName, PersonRights},
 };
 use a2a_hub_store::PeopleStore;
 use key_text::{digest_of, id_of_key};
@@ -183,8 +183,8 @@ impl People {
         Ok(proven)
     }
 
-    /// What a person may do with a key; `None` if the key counts no more.
-    pub fn rights(&self, name: &PersonName, key: &str) -> Option<Rights> {
+    /// Rights of a person with a key; `None` if the key counts no more.
+    pub fn rights(&self, name: &PersonName, key: &str) -> Option<PersonRights> {
         self.known.read().by_name.get(name)?.rights(key, &clock::now())
     }
 

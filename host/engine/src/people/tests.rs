@@ -1,3 +1,5 @@
+//! Tests of people: their keys, invitations, and what becomes of them.
+
 use super::*;
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{

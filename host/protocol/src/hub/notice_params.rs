@@ -4,7 +4,7 @@ use crate::{
     hub::params::{MAX_LISTED, within},
     model::{
         error::A2aError,
-        operation::{NoticeKind, NoticeQuery, NoticeRequest, Operation, SeenNotices},
+        operation::{NoticeKind, NoticeQuery, NoticeRequest, Operation, ReadNotices},
     },
     v03::params::read,
 };
@@ -21,9 +21,9 @@ pub(crate) struct ListNotices {
     /// Only notices of these kinds: `failed`, `quota`, `finished` or `conflict`.
     #[schemars(with = "Option<Vec<String>>")]
     kinds: Option<Vec<NoticeKind>>,
-    /// True to list the notices that were seen, too; false by default.
+    /// True to list the notices that were read, too; false by default.
     #[serde(default)]
-    include_seen: bool,
+    include_read: bool,
     /// Only notices older than the one with this id, for the next page.
     before: Option<u64>,
     /// Maximum number of notices, up to 1,000; 100 by default.
@@ -44,18 +44,18 @@ pub(crate) struct SeeNotices {
 
 /// Reads the parameters of `hub/notices/list`.
 pub(crate) fn list(params: Value) -> Result<Operation, A2aError> {
-    let ListNotices { kinds, include_seen, before, limit } = read(params)?;
+    let ListNotices { kinds, include_read, before, limit } = read(params)?;
     let limit = within("limit", limit.unwrap_or(DEFAULT_LISTED), 1, MAX_LISTED)?;
     let kinds = kinds.unwrap_or_default();
-    let query = NoticeQuery { kinds, includes_seen: include_seen, before, limit };
+    let query = NoticeQuery { kinds, includes_read: include_read, before, limit };
     Ok(Operation::Notice(NoticeRequest::List(query)))
 }
 
-/// Reads the parameters of `hub/notices/see`.
-pub(crate) fn see(params: Value) -> Result<Operation, A2aError> {
+/// Reads the parameters of `hub/notices/read`.
+pub(crate) fn mark_read(params: Value) -> Result<Operation, A2aError> {
     let SeeNotices { ids, all, until } = read(params)?;
-    let seen = match ids {
-        None if all => SeenNotices::All { until },
+    let which = match ids {
+        None if all => ReadNotices::All { until },
         Some(_) if all => {
             return Err(A2aError::invalid("ids", "give either `ids` or `\"all\": true`"));
         }
@@ -70,9 +70,9 @@ pub(crate) fn see(params: Value) -> Result<Operation, A2aError> {
             let why = format!("must name between 1 and {MAX_LISTED} notices");
             return Err(A2aError::invalid("ids", why));
         }
-        Some(ids) => SeenNotices::Ids(ids),
+        Some(ids) => ReadNotices::Ids(ids),
     };
-    Ok(Operation::Notice(NoticeRequest::See(seen)))
+    Ok(Operation::Notice(NoticeRequest::MarkRead(which)))
 }
 
 #[cfg(test)]
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn notice_filters_are_read() {
-        let read = list(json!({ "kinds": ["quota"], "includeSeen": true, "before": 7 })).unwrap();
+        let read = list(json!({ "kinds": ["quota"], "includeRead": true, "before": 7 })).unwrap();
         let query = NoticeQuery {
             kinds: vec![NoticeKind::Quota],
-            includes_seen: true,
+            includes_read: true,
             before: Some(7),
             limit: 100,
         };
@@ -105,14 +105,14 @@ mod tests {
 
     #[test]
     fn seen_notices_are_named_or_all() {
-        let seen = |params: Value| match see(params) {
-            Ok(Operation::Notice(NoticeRequest::See(seen))) => Some(seen),
+        let parsed = |params: Value| match mark_read(params) {
+            Ok(Operation::Notice(NoticeRequest::MarkRead(which))) => Some(which),
             Ok(_) | Err(_) => None,
         };
-        assert_eq!(seen(json!({ "ids": [3, 1] })), Some(SeenNotices::Ids(vec![3, 1])));
-        let all = |until| Some(SeenNotices::All { until });
-        assert_eq!(seen(json!({ "all": true })), all(None));
-        assert_eq!(seen(json!({ "all": true, "until": 9 })), all(Some(9)));
+        assert_eq!(parsed(json!({ "ids": [3, 1] })), Some(ReadNotices::Ids(vec![3, 1])));
+        let all = |until| Some(ReadNotices::All { until });
+        assert_eq!(parsed(json!({ "all": true })), all(None));
+        assert_eq!(parsed(json!({ "all": true, "until": 9 })), all(Some(9)));
         for wrong in [
             json!({}),
             json!({ "all": false }),
@@ -124,7 +124,7 @@ mod tests {
             json!({ "ids": ["1"] }),
             json!({ "all": "yes" }),
         ] {
-            assert_eq!(seen(wrong.clone()), None, "{wrong}");
+            assert_eq!(parsed(wrong.clone()), None, "{wrong}");
         }
     }
 }

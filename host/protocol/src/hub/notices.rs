@@ -5,7 +5,7 @@ use crate::{
         method::{HubMethod, PLAIN},
         notice_params,
     },
-    model::operation::{NoticeList, NoticesSeen},
+    model::operation::{NoticeList, NoticesRead},
 };
 use schemars::{JsonSchema as _, SchemaGenerator};
 
@@ -20,13 +20,13 @@ pub(super) const LIST: HubMethod = HubMethod {
     ..PLAIN
 };
 
-/// `hub/notices/see`.
+/// `hub/notices/read`.
 pub(super) const SEE: HubMethod = HubMethod {
-    name: "hub/notices/see",
-    summary: "Mark notices as seen: some by their ids, or all until one of them",
+    name: "hub/notices/read",
+    summary: "Mark notices as read: some by their ids, or all until one of them",
     example: r#"{"all": true, "until": 41}"#,
     params: notice_params::SeeNotices::json_schema,
-    result: SchemaGenerator::subschema_for::<NoticesSeen>,
-    read: notice_params::see,
+    result: SchemaGenerator::subschema_for::<NoticesRead>,
+    read: notice_params::mark_read,
     ..PLAIN
 };

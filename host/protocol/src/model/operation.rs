@@ -44,8 +44,8 @@ pub use grants::{AddPlugin, BackedUp, GrantPlugin, PluginChanged, PluginGrant};
 pub use handoff::HandOver;
 pub use health::{AgentBreaker, AgentHealth, BreakerState, HealthStatus, Operated};
 pub use notices::{
-    Notice, NoticeAnswer, NoticeKind, NoticeList, NoticeQuery, NoticeRequest, NoticesSeen,
-    SeenNotices,
+    Notice, NoticeAnswer, NoticeKind, NoticeList, NoticeQuery, NoticeRequest, NoticesRead,
+    ReadNotices,
 };
 pub use page::{Page, TaskCursor};
 pub use people::{
@@ -188,7 +188,7 @@ pub enum Operation {
     Worktree(WorktreeRequest),
     /// Lists, answers or postpones the questions of all tasks, or lists earlier ones.
     Question(QuestionRequest),
-    /// Lists the notices of all tasks, or marks some as seen.
+    /// Lists the notices of all tasks, or marks some as read.
     Notice(NoticeRequest),
     /// Lists, makes, removes or tests standing permissions.
     Permission(RuleRequest),
@@ -426,7 +426,7 @@ pub enum Answer {
     Worktree(WorktreeAnswer),
     /// Open questions, earlier ones, or the result of an answer.
     Question(QuestionAnswer),
-    /// Notices, or the number of those that were marked as seen.
+    /// Notices, or the number of those that were marked as read.
     Notice(NoticeAnswer),
     /// Standing permissions.
     Permission(RuleReport),

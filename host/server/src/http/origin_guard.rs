@@ -7,8 +7,8 @@
 //!
 //! Next, the caller must be a program of the hub's own user, or have a token of the hub, because
 //! all users share loopback (see [`identity`](super::identity)). Only the public keys need no
-//! authentication, a webhook for a trigger, whose signature is checked, and a person who joins, whose
-//! invitation is checked.
+//! authentication, a webhook for a trigger, whose signature is checked, and a person who joins,
+//! whose invitation is checked.
 
 use super::{
     caller::HttpPeer,
@@ -224,8 +224,8 @@ impl OriginGuard {
             Ok((Principal::Anonymous, None))
         } else if path.starts_with(HOOKS) || path == JOIN {
             if !matches!(caller.same_user().await, None | Some(Principal::Operator)) {
-                let what = if path == JOIN { "use no invitation" } else { "send no webhook" };
-                let why = format!("a program that an agent started may {what}");
+                let deed = if path == JOIN { "use no invitation" } else { "send no webhook" };
+                let why = format!("a program that an agent started may {deed}");
                 return Err(refusal(StatusCode::FORBIDDEN, &why, path));
             }
             Ok((Principal::Anonymous, None))
@@ -405,7 +405,8 @@ mod tests {
     fn guard() -> OriginGuard {
         let dir = tempfile::tempdir().unwrap();
         let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
-        OriginGuard::new(HubNames::new(ADDRESS, &[], None), tokens, Arc::default())
+        let names = HubNames::new(ADDRESS, &[], None);
+        OriginGuard::new(names, tokens, Arc::default(), Arc::default())
     }
 
     /// Status for a request with these headers, which are separated by `|`.

@@ -61,7 +61,7 @@ impl ConfirmedByUser {
 /// Decision of the user on an answer.
 enum UserDecision {
     /// The answer counts: it is confirmed, or needs no confirmation.
-    Given,
+    Confirmed,
     /// The user denies these permissions.
     Denied(Vec<QuestionId>),
     /// The user gave no answer.
@@ -84,7 +84,7 @@ impl McpCall<'_> {
             }
             QuestionRequest::Answer { ids, answer, .. } => {
                 let denied = match self.confirm(&ids, &answer, confirmed).await? {
-                    UserDecision::Given => Vec::new(),
+                    UserDecision::Confirmed => Vec::new(),
                     UserDecision::Denied(denied) => denied,
                     UserDecision::Missing => return Ok(unconfirmed().into()),
                     UserDecision::Form(form) => return Ok(*form),
@@ -113,7 +113,7 @@ impl McpCall<'_> {
         };
         let (task, message) = (answer.task_id.clone(), answer.message.clone());
         let message = match self.confirm(std::slice::from_ref(&id), &message, confirmed).await? {
-            UserDecision::Given => message,
+            UserDecision::Confirmed => message,
             UserDecision::Denied(_) => DENY.to_owned(),
             UserDecision::Missing => return Ok(unconfirmed().into()),
             UserDecision::Form(form) => return Ok(*form),
@@ -153,11 +153,11 @@ impl McpCall<'_> {
         confirmed: Option<ConfirmedByUser>,
     ) -> Result<UserDecision, A2aError> {
         if denies(answer) || !self.asks_to_confirm() {
-            return Ok(UserDecision::Given);
+            return Ok(UserDecision::Confirmed);
         }
         let permissions = self.open_permissions(ids).await?;
         if permissions.is_empty() {
-            return Ok(UserDecision::Given);
+            return Ok(UserDecision::Confirmed);
         }
         let form_ids: Vec<_> = permissions.iter().map(|question| question.id.clone()).collect();
         let covers = |confirmed: &ConfirmedByUser| {
@@ -274,7 +274,7 @@ fn decision(
     };
     match chosen {
         Some(DENY) => UserDecision::Denied(form_ids),
-        Some(chosen) if chosen == choice(answer) => UserDecision::Given,
+        Some(chosen) if chosen == choice(answer) => UserDecision::Confirmed,
         Some(_) | None => UserDecision::Missing,
     }
 }
@@ -305,6 +305,7 @@ mod tests {
             queued: false,
             opened_at: String::new(),
             expires_at: None,
+            expiring: false,
             set_aside: false,
         }
     }
@@ -335,7 +336,7 @@ mod tests {
             vec![QuestionId::new("a")],
             answer,
         ) {
-            UserDecision::Given => "given",
+            UserDecision::Confirmed => "given",
             UserDecision::Denied(_) => "denied",
             UserDecision::Missing => "missing",
             UserDecision::Form(_) => "form",

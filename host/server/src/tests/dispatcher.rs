@@ -119,7 +119,7 @@ async fn method_access_depends_on_caller() {
     hub/questions/later                   -32005  -32005  -32006
     hub/questions/history                     ok      ok  -32006
     hub/notices/list                          ok      ok  -32006
-    hub/notices/see                           ok      ok  -32006
+    hub/notices/read                          ok      ok  -32006
     hub/permissions/list                      ok      ok  -32006
     hub/permissions/add                   -32602  -32006  -32006
     hub/permissions/remove                    ok  -32006  -32006

@@ -11,7 +11,7 @@ use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, TaskEvent},
     id::{ArtifactId, TaskId, TenantId},
     message::{Message, Metadata, Role},
-    operation::{NoticeKind, SeenNotices},
+    operation::{NoticeKind, ReadNotices},
     parent::Parent,
     task::{Artifact, TaskState},
 };
@@ -52,12 +52,12 @@ fn working(ms: u64) -> Arc<TaskEvent> {
     status(TaskState::Working, ms, None)
 }
 
-fn unseen() -> NoticeFilter {
+fn unread() -> NoticeFilter {
     NoticeFilter { limit: 2_000, ..NoticeFilter::default() }
 }
 
 fn all() -> NoticeFilter {
-    NoticeFilter { includes_seen: true, ..unseen() }
+    NoticeFilter { includes_read: true, ..unread() }
 }
 
 /// Kinds and texts of the notices of a page.
@@ -110,23 +110,23 @@ pub(super) async fn ends_of_root_tasks_become_notices(storage: &impl Storage) {
     let page = storage.notices(all()).await.unwrap();
     let expected =
         [("finished", "3 issues"), ("quota", "wait until 3pm"), ("failed", "no [2Jluck")];
-    assert_eq!((texts(&page), page.unseen), (expected.to_vec(), 3));
+    assert_eq!((texts(&page), page.unread), (expected.to_vec(), 3));
     assert_eq!(calls.load(Ordering::Relaxed), 3, "one call for each");
     let first = &page.notices[2];
     assert_eq!((&first.task, &first.agent, first.context.as_str()), (&one, &agent("echo"), "c"));
     assert_eq!((&first.title, &first.at), (&format!("do {one}"), &at(2)));
-    assert_eq!((&first.seen_at, &first.seen_by), (&None, &None));
+    assert_eq!((&first.read_at, &first.read_by), (&None, &None));
     let numbers: Vec<_> = page.notices.iter().map(|notice| notice.number).collect();
-    assert!(numbers.is_sorted_by(|newer, older| newer > older), "{numbers:?}");
+    assert!(numbers.is_sorted_by(|newer, older| newer > older));
 
     let kinds = vec![NoticeKind::Failed, NoticeKind::Finished];
-    let found = storage.notices(NoticeFilter { kinds, ..unseen() }).await.unwrap();
-    assert_eq!((texts(&found), found.unseen), (vec![expected[0], expected[2]], 3));
-    let page = NoticeFilter { before: Some(numbers[0]), limit: 1, ..unseen() };
+    let found = storage.notices(NoticeFilter { kinds, ..unread() }).await.unwrap();
+    assert_eq!((texts(&found), found.unread), (vec![expected[0], expected[2]], 3));
+    let page = NoticeFilter { before: Some(numbers[0]), limit: 1, ..unread() };
     assert_eq!(texts(&storage.notices(page).await.unwrap()), [expected[1]]);
-    let before_all = NoticeFilter { before: Some(0), ..unseen() };
+    let before_all = NoticeFilter { before: Some(0), ..unread() };
     assert_eq!(texts(&storage.notices(before_all).await.unwrap()), []);
-    let ever = NoticeFilter { before: Some(u64::MAX), ..unseen() };
+    let ever = NoticeFilter { before: Some(u64::MAX), ..unread() };
     assert_eq!(storage.notices(ever).await.unwrap().notices.len(), 3);
     // The task that is asked for takes its notice with it, and numbers are never used again.
     storage.forget_tasks(vec![four, one]).await.unwrap();
@@ -136,7 +136,7 @@ pub(super) async fn ends_of_root_tasks_become_notices(storage: &impl Storage) {
     assert!(storage.notices(all()).await.unwrap().notices[0].number > numbers[0]);
 }
 
-pub(super) async fn notices_are_seen_once_within_tenant(storage: &impl Storage) {
+pub(super) async fn notices_are_read_once_within_tenant(storage: &impl Storage) {
     for ms in 0..4 {
         let task = TaskId::fresh();
         let ended = vec![created(&task, "c"), failed(ms, "x", &ms.to_string())];
@@ -146,29 +146,32 @@ pub(super) async fn notices_are_seen_once_within_tenant(storage: &impl Storage) 
     let all_of = async |filter| storage.notices(filter).await.unwrap();
     let ids: Vec<_> = all_of(all()).await.notices.iter().map(|notice| notice.number).collect();
     let (ours, theirs) = (TenantId::default(), TenantId::parse("other").unwrap());
-    let see = async |of: &TenantId, seen| {
-        storage.see_notices(of, seen, &Principal::Operator).await.unwrap()
+    let mark_read = async |of: &TenantId, which| {
+        storage.mark_notices_read(of, which, &Principal::Operator).await.unwrap()
     };
-    let everything = || SeenNotices::All { until: None };
-    for seen in [everything(), SeenNotices::Ids(ids.clone())] {
-        assert_eq!(see(&theirs, seen).await, 0, "they are another tenant's");
+    let everything = || ReadNotices::All { until: None };
+    for which in [everything(), ReadNotices::Ids(ids.clone())] {
+        assert_eq!(mark_read(&theirs, which).await, 0, "they are another tenant's");
     }
     let of_others = NoticeFilter { tenant: theirs, ..all() };
     assert_eq!(all_of(of_others).await, NoticePage::default());
-    assert_eq!((all_of(unseen()).await.unseen, calls.load(Ordering::Relaxed)), (4, 0));
+    assert_eq!((all_of(unread()).await.unread, calls.load(Ordering::Relaxed)), (4, 0));
 
-    let named = || SeenNotices::Ids(vec![ids[1], ids[1], 0, u64::MAX]);
-    assert_eq!((see(&ours, named()).await, see(&ours, named()).await), (1, 0));
-    assert_eq!(texts(&all_of(unseen()).await), [("failed", "3"), ("failed", "1"), ("failed", "0")]);
+    let named = || ReadNotices::Ids(vec![ids[1], ids[1], 0, u64::MAX]);
+    assert_eq!((mark_read(&ours, named()).await, mark_read(&ours, named()).await), (1, 0));
+    assert_eq!(texts(&all_of(unread()).await), [("failed", "3"), ("failed", "1"), ("failed", "0")]);
     let page = all_of(all()).await;
-    assert_eq!((page.notices.len(), page.unseen), (4, 3));
-    let seen = &page.notices[1];
-    assert!(seen.seen_at.is_some(), "{seen:?}");
-    assert_eq!(seen.seen_by, Some(Principal::Operator));
-    assert_eq!(see(&ours, SeenNotices::All { until: Some(ids[2]) }).await, 2);
-    assert_eq!(texts(&all_of(unseen()).await), [("failed", "3")], "it arrived later");
-    assert_eq!((see(&ours, everything()).await, see(&ours, everything()).await), (1, 0));
-    assert_eq!(all_of(unseen()).await, NoticePage::default());
+    assert_eq!((page.notices.len(), page.unread), (4, 3));
+    let read = &page.notices[1];
+    assert!(read.read_at.is_some());
+    assert_eq!(read.read_by, Some(Principal::Operator));
+    assert_eq!(mark_read(&ours, ReadNotices::All { until: Some(ids[2]) }).await, 2);
+    assert_eq!(texts(&all_of(unread()).await), [("failed", "3")], "it arrived later");
+    assert_eq!(
+        (mark_read(&ours, everything()).await, mark_read(&ours, everything()).await),
+        (1, 0)
+    );
+    assert_eq!(all_of(unread()).await, NoticePage::default());
     assert_eq!(calls.load(Ordering::Relaxed), 3, "one call for each change");
 }
 
@@ -183,14 +186,14 @@ pub(super) async fn conflict_of_changes_is_noticed_once(storage: &impl Storage) 
     storage.append(&other, 2, vec![conflict("t2")]).await.unwrap();
     let before = storage.notices(all()).await.unwrap();
     assert_eq!(texts(&before), [("conflict", "with task t2 in a.rs")]);
-    let seen = SeenNotices::All { until: None };
-    storage.see_notices(&TenantId::default(), seen, &Principal::Operator).await.unwrap();
+    let which = ReadNotices::All { until: None };
+    storage.mark_notices_read(&TenantId::default(), which, &Principal::Operator).await.unwrap();
     storage.append(&one, 4, vec![conflict("t2")]).await.unwrap();
-    assert_eq!(storage.notices(unseen()).await.unwrap().notices, [], "it was seen");
+    assert_eq!(storage.notices(unread()).await.unwrap().notices, [], "it was read");
     storage.append(&one, 5, vec![conflict("t3"), failed(2, "x", "y")]).await.unwrap();
     let page = storage.notices(all()).await.unwrap();
     assert_eq!(texts(&page), [("failed", "y"), ("conflict", "with task t3 in a.rs")]);
-    assert_eq!(page.unseen, 2, "another conflict is new");
+    assert_eq!(page.unread, 2, "another conflict is new");
 }
 
 pub(super) async fn oldest_notices_are_dropped<S: Storage + 'static>(storage: Arc<S>) {
@@ -210,16 +213,16 @@ pub(super) async fn oldest_notices_are_dropped<S: Storage + 'static>(storage: Ar
         all_of.spawn(fail("", TaskId::fresh()));
     }
     all_of.join_all().await;
-    let page = storage.notices(unseen()).await.unwrap();
-    assert_eq!((page.notices.len(), page.unseen), (MAX_NOTICES, MAX_NOTICES as u64));
+    let page = storage.notices(unread()).await.unwrap();
+    assert_eq!((page.notices.len(), page.unread), (MAX_NOTICES, MAX_NOTICES as u64));
     assert_eq!(page.notices[MAX_NOTICES - 1].task, oldest);
     fail("", newest.clone()).await;
-    let page = storage.notices(unseen()).await.unwrap();
-    assert_eq!((page.notices.len(), page.unseen), (MAX_NOTICES, MAX_NOTICES as u64));
+    let page = storage.notices(unread()).await.unwrap();
+    assert_eq!((page.notices.len(), page.unread), (MAX_NOTICES, MAX_NOTICES as u64));
     assert_eq!(page.notices[0].task, newest);
     assert!(page.notices.iter().all(|notice| notice.task != oldest));
     let tenant = TenantId::parse("other").unwrap();
-    let of_others = storage.notices(NoticeFilter { tenant, ..unseen() }).await.unwrap();
+    let of_others = storage.notices(NoticeFilter { tenant, ..unread() }).await.unwrap();
     assert_eq!(of_others.notices.len(), 1, "another tenant's stay");
     assert_eq!(of_others.notices[0].task, theirs);
 }

@@ -2,10 +2,10 @@
 
 use super::at;
 use crate::Storage;
-use a2a_hub_core::identity::{ApiKey, KeyScopes, Person, PersonName, Role};
+use a2a_hub_core::identity::{ApiKey, KeyScopes, Person, PersonName, PersonRole};
 use a2a_hub_protocol::id::TenantId;
 
-fn person(name: &str, role: Role) -> Person {
+fn person(name: &str, role: PersonRole) -> Person {
     Person {
         name: PersonName::parse(name).unwrap(),
         tenant: TenantId::parse("acme").unwrap(),
@@ -27,9 +27,9 @@ fn person(name: &str, role: Role) -> Person {
 
 pub(super) async fn people_are_replaced_by_name(storage: &impl Storage) {
     assert_eq!(storage.people().await, Ok(Vec::new()));
-    let (ada, bob) = (person("ada", Role::Owner), person("bob", Role::Viewer));
+    let (ada, bob) = (person("ada", PersonRole::Owner), person("bob", PersonRole::Viewer));
     storage.set_person(&bob).await.unwrap();
-    storage.set_person(&person("ada", Role::Member)).await.unwrap();
+    storage.set_person(&person("ada", PersonRole::Member)).await.unwrap();
     storage.set_person(&ada).await.unwrap();
     assert_eq!(storage.people().await.unwrap(), [ada, bob.clone()]);
     let name = PersonName::parse("ada").unwrap();

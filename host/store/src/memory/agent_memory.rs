@@ -3,6 +3,7 @@
 use super::{
     MemoryStorage, Stored,
     context_memory::{self, IndexedMemory},
+    value_entry::ValueEntry,
 };
 use crate::{
     AgentMemory, ContextMemory, MemoryShare, Search, StorageError,
@@ -14,20 +15,6 @@ use a2a_hub_core::{
     scheduling::memory_shares::MemoryHolder,
 };
 use std::collections::BTreeMap;
-
-/// Value by key, with its holder.
-#[derive(Clone, Debug)]
-pub(super) struct ValueEntry {
-    value: Vec<u8>,
-    holder: String,
-}
-
-impl ValueEntry {
-    /// Size with its key, in bytes.
-    fn bytes(&self, key: &str) -> u64 {
-        (key.len() + self.value.len()) as u64
-    }
-}
 
 /// Sizes of an owner's memory by holder.
 fn holder_sizes(

@@ -2,14 +2,13 @@
 //! adds to it in the same transaction.
 
 use super::{
-    SqliteStorage,
     context_memory::key,
     db::{failure::SqliteFailure, schema::integer},
     log::rows::each_event,
 };
 use crate::{
     Head, StorageError,
-    notices::{MAX_NOTICES, NoticeFilter, NoticeListener, NoticePage, NoticeStore, StoredNotice},
+    notices::{MAX_NOTICES, NoticeFilter, NoticePage, StoredNotice},
 };
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
@@ -18,13 +17,13 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     event::{Created, TaskEvent},
-    id::{AgentId, TaskId, TenantId},
-    operation::{NoticeKind, SeenNotices},
+    id::{AgentId, TaskId},
+    operation::{NoticeKind, ReadNotices},
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::{borrow::Cow, sync::Arc};
 
-/// Adds the notices of new events, which `by` requested. Returns true if there are any; most
+/// Adds the notices of new events, which `by` requested. Returns true if it added any; most
 /// appends have none, and cost nothing.
 pub(in crate::sqlite) fn add(
     db: &Connection,
@@ -103,16 +102,16 @@ fn insert(
     Ok(is_new)
 }
 
-fn list(db: &Connection, filter: &NoticeFilter) -> Result<NoticePage, SqliteFailure> {
+pub(super) fn list(db: &Connection, filter: &NoticeFilter) -> Result<NoticePage, SqliteFailure> {
     let sql = "SELECT n.number, n.kind, n.task, t.agent, t.context, n.title, n.text, n.at,
-            n.seen_at, n.seen_by
+            n.read_at, n.read_by
         FROM notices n JOIN tasks t ON t.id = n.task
-        WHERE n.tenant = ?1 AND n.number < ?2 AND (?3 OR n.seen_at IS NULL)
+        WHERE n.tenant = ?1 AND n.number < ?2 AND (?3 OR n.read_at IS NULL)
         ORDER BY n.number DESC";
     let tenant = filter.tenant.as_str();
     let before = filter.before.map_or(i64::MAX, integer);
     let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query(params![tenant, before, filter.includes_seen])?;
+    let mut rows = found.query(params![tenant, before, filter.includes_read])?;
     let mut notices = Vec::new();
     // A tenant has few rows, and most filters admit all kinds.
     while notices.len() < filter.limit
@@ -120,9 +119,9 @@ fn list(db: &Connection, filter: &NoticeFilter) -> Result<NoticePage, SqliteFail
     {
         notices.extend(notice(row)?.filter(|notice| filter.admits(notice.kind)));
     }
-    let sql = "SELECT count(*) FROM notices WHERE tenant = ?1 AND seen_at IS NULL";
-    let unseen: i64 = db.prepare_cached(sql)?.query_row([tenant], |row| row.get(0))?;
-    Ok(NoticePage { notices, unseen: unseen.unsigned_abs() })
+    let sql = "SELECT count(*) FROM notices WHERE tenant = ?1 AND read_at IS NULL";
+    let unread: i64 = db.prepare_cached(sql)?.query_row([tenant], |row| row.get(0))?;
+    Ok(NoticePage { notices, unread: unread.unsigned_abs() })
 }
 
 /// Notice of a row; none for a kind of a later version.
@@ -142,18 +141,23 @@ fn notice(row: &Row<'_>) -> Result<Option<StoredNotice>, SqliteFailure> {
         title: text(5)?,
         text: text(6)?,
         at: text(7)?,
-        seen_at: row.get(8)?,
-        seen_by: row.get::<_, Option<String>>(9)?.and_then(|by| Principal::from_log(&by)),
+        read_at: row.get(8)?,
+        read_by: row.get::<_, Option<String>>(9)?.and_then(|by| Principal::from_log(&by)),
     }))
 }
 
-/// Marks notices of a tenant as seen, and returns their number.
-fn see(db: &Connection, tenant: &str, seen: &SeenNotices, by: &str) -> Result<u64, SqliteFailure> {
+/// Marks notices of a tenant as read, and returns their number.
+pub(super) fn mark_read(
+    db: &Connection,
+    tenant: &str,
+    which: &ReadNotices,
+    by: &str,
+) -> Result<u64, SqliteFailure> {
     let now = clock::now();
-    let marked = match seen {
-        SeenNotices::Ids(ids) => {
-            let sql = "UPDATE notices SET seen_at = ?3, seen_by = ?4
-                WHERE number = ?2 AND tenant = ?1 AND seen_at IS NULL";
+    let marked = match which {
+        ReadNotices::Ids(ids) => {
+            let sql = "UPDATE notices SET read_at = ?3, read_by = ?4
+                WHERE number = ?2 AND tenant = ?1 AND read_at IS NULL";
             let mut mark = db.prepare_cached(sql)?;
             let mut marked = 0;
             for id in ids {
@@ -161,37 +165,12 @@ fn see(db: &Connection, tenant: &str, seen: &SeenNotices, by: &str) -> Result<u6
             }
             marked
         }
-        SeenNotices::All { until } => {
-            let sql = "UPDATE notices SET seen_at = ?3, seen_by = ?4
-                WHERE tenant = ?1 AND number <= ?2 AND seen_at IS NULL";
+        ReadNotices::All { until } => {
+            let sql = "UPDATE notices SET read_at = ?3, read_by = ?4
+                WHERE tenant = ?1 AND number <= ?2 AND read_at IS NULL";
             let until = until.map_or(i64::MAX, integer);
             db.prepare_cached(sql)?.execute(params![tenant, until, now, by])?
         }
     };
     Ok(marked as u64)
-}
-
-#[async_trait::async_trait]
-impl NoticeStore for SqliteStorage {
-    async fn notices(&self, filter: NoticeFilter) -> Result<NoticePage, StorageError> {
-        self.readers.read(move |db| list(db, &filter)).await
-    }
-
-    async fn see_notices(
-        &self,
-        tenant: &TenantId,
-        seen: SeenNotices,
-        by: &Principal,
-    ) -> Result<u64, StorageError> {
-        let (of, by) = (tenant.clone(), by.to_log());
-        let marked = self.writer.write(move |db| see(db, of.as_str(), &seen, &by)).await?;
-        if marked > 0 {
-            self.notice_signal.notify(tenant);
-        }
-        Ok(marked)
-    }
-
-    fn set_notice_listener(&self, listener: NoticeListener) {
-        self.notice_signal.set(listener);
-    }
 }

@@ -37,7 +37,7 @@ async fn agent_program_cannot_answer_for_client() -> Result<()> {
         ("hub/agents/register", &json!({ "agentId": "mine", "path": "/tmp/x.wasm" })),
         ("hub/reload", &json!({})),
         ("hub/notices/list", &json!({})),
-        ("hub/notices/see", &json!({ "all": true })),
+        ("hub/notices/read", &json!({ "all": true })),
     ] {
         let ask = arguments(&hub, method, params);
         for how in ["unix", "token"] {

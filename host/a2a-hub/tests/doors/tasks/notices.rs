@@ -35,11 +35,11 @@ async fn listed(client: &Client, params: Value) -> Result<Value> {
     Ok(client.call("hub/notices/list", params).await?)
 }
 
-/// Waits until this many notices are unseen, and returns them.
-async fn unseen(client: &Client, count: u64) -> Result<Value> {
+/// Waits until this many notices are unread, and returns them.
+async fn unread(client: &Client, count: u64) -> Result<Value> {
     let there = async || {
         let found = listed(client, json!({})).await;
-        found.is_ok_and(|found| found["unseen"] == count)
+        found.is_ok_and(|found| found["unread"] == count)
     };
     let waited = eventually_async(Duration::from_secs(60), there).await;
     let found = listed(client, json!({})).await?;
@@ -48,36 +48,36 @@ async fn unseen(client: &Client, count: u64) -> Result<Value> {
 }
 
 /// A failure of a plain send and of a schedule, and a schedule's result, are listed until one door
-/// marks them as seen; a restart forgets none.
+/// marks them as read; a restart forgets none.
 #[tokio::test]
-async fn notices_are_listed_until_seen() -> Result<()> {
+async fn notices_are_listed_until_read() -> Result<()> {
     let config = format!("{GRANT}{SCHEDULES}");
     let hub = InProcessHub::builder().config(config).plugin("guest", test_guests()?);
     let mut hub = hub.start().await?;
     let client = Client::http(&hub);
-    assert_eq!(listed(&client, json!({})).await?, json!({ "notices": [], "unseen": 0 }));
+    assert_eq!(listed(&client, json!({})).await?, json!({ "notices": [], "unread": 0 }));
     let mut events = listen(&client).await?;
     let failed = send(&client, "guest", "fail").await?;
     assert_eq!(state(&failed), "failed");
     while events.next().await.context("the stream ended")??["type"] != "notices-changed" {}
     send(&client, "echo", "somebody waits for it").await?;
-    let notices = unseen(&client, 1).await?;
+    let notices = unread(&client, 1).await?;
     let notice = &notices[0];
     assert_eq!((&notice["kind"], &notice["taskId"]), (&json!("failed"), &failed["id"]));
     assert_eq!((&notice["agentId"], &notice["title"]), (&json!("guest"), &json!("fail")));
-    assert_eq!((&notice["text"], &notice["seen"]), (&json!("failed, as told"), &json!(false)));
+    assert_eq!((&notice["text"], &notice["read"]), (&json!("failed, as told"), &json!(false)));
     assert_eq!(notice["contextId"], failed["contextId"], "{notice}");
 
     for name in ["broken", "fine"] {
         client.call("hub/schedules/run", json!({ "name": name })).await?;
     }
-    unseen(&client, 3).await?;
+    unread(&client, 3).await?;
     hub.restart().await?;
     let (client, socket) = (Client::http(&hub), Client::unix(&hub));
-    let notices = unseen(&client, 3).await?;
+    let notices = unread(&client, 3).await?;
     let finished = listed(&socket, json!({ "kinds": ["finished"] })).await?;
     assert_eq!(
-        (&finished["unseen"], &finished["notices"][0]["title"]),
+        (&finished["unread"], &finished["notices"][0]["title"]),
         (&json!(3), &json!("all is well"))
     );
     assert_eq!(finished["notices"][1], Value::Null, "{finished}");
@@ -86,19 +86,19 @@ async fn notices_are_listed_until_seen() -> Result<()> {
     assert_eq!(rest["notices"], json!([notices[2]]), "{page}");
 
     let request = json!({ "all": true, "until": notices[1]["id"] });
-    let seen = socket.call("hub/notices/see", request.clone()).await?;
-    assert_eq!(seen, json!({ "seen": 2 }));
-    assert_eq!(socket.call("hub/notices/see", request).await?, json!({ "seen": 0 }));
-    assert_eq!(unseen(&client, 1).await?, json!([notices[0]]), "it is newer");
+    let which = socket.call("hub/notices/read", request.clone()).await?;
+    assert_eq!(which, json!({ "marked": 2 }));
+    assert_eq!(socket.call("hub/notices/read", request).await?, json!({ "marked": 0 }));
+    assert_eq!(unread(&client, 1).await?, json!([notices[0]]), "it is newer");
     let one = json!({ "ids": [notices[0]["id"], 4_000_000] });
-    assert_eq!(client.call("hub/notices/see", one).await?, json!({ "seen": 1 }));
-    assert_eq!(unseen(&client, 0).await?, json!([]));
-    let all = listed(&client, json!({ "includeSeen": true })).await?;
+    assert_eq!(client.call("hub/notices/read", one).await?, json!({ "marked": 1 }));
+    assert_eq!(unread(&client, 0).await?, json!([]));
+    let all = listed(&client, json!({ "includeRead": true })).await?;
     assert_eq!(all["notices"].as_array().map(Vec::len), Some(3), "{all}");
-    assert_eq!(all["notices"][2]["seenBy"], "operator", "the socket is the operator's: {all}");
-    assert!(all["notices"][2]["seenAt"].is_string());
+    assert_eq!(all["notices"][2]["readBy"], "operator", "the socket is the operator's: {all}");
+    assert!(all["notices"][2]["readAt"].is_string());
     client.call("hub/contexts/delete", json!({ "contextId": failed["contextId"] })).await?;
-    let all = listed(&client, json!({ "includeSeen": true })).await?;
+    let all = listed(&client, json!({ "includeRead": true })).await?;
     assert_eq!(all["notices"].as_array().map(Vec::len), Some(2), "it went with its task: {all}");
     Ok(())
 }
@@ -114,17 +114,17 @@ async fn notices_stay_in_their_tenant() -> Result<()> {
     acme.send("fail").await?;
     let list = async |web: &Web| web.call("/", "hub/notices/list", json!({})).await;
     let notices = list(&acme).await?["result"]["notices"].clone();
-    assert_eq!((&notices[0]["title"], &notices[0]["seen"]), (&json!("fail"), &json!(false)));
-    assert_eq!(list(&other).await?["result"], json!({ "notices": [], "unseen": 0 }));
+    assert_eq!((&notices[0]["title"], &notices[0]["read"]), (&json!("fail"), &json!(false)));
+    assert_eq!(list(&other).await?["result"], json!({ "notices": [], "unread": 0 }));
     for request in [json!({ "all": true }), json!({ "ids": [notices[0]["id"]] })] {
-        let marked = other.call("/", "hub/notices/see", request).await?;
-        assert_eq!(marked["result"], json!({ "seen": 0 }), "{marked}");
+        let marked = other.call("/", "hub/notices/read", request).await?;
+        assert_eq!(marked["result"], json!({ "marked": 0 }), "{marked}");
     }
     let operator = Client::http(&hub);
-    assert_eq!(unseen(&operator, 0).await?, json!([]), "the default tenant has none");
+    assert_eq!(unread(&operator, 0).await?, json!([]), "the default tenant has none");
     assert_eq!(list(&acme).await?["result"]["notices"], notices);
-    let marked = acme.call("/", "hub/notices/see", json!({ "all": true })).await?;
-    assert_eq!(marked["result"], json!({ "seen": 1 }));
-    assert_eq!(list(&acme).await?["result"]["unseen"], 0);
+    let marked = acme.call("/", "hub/notices/read", json!({ "all": true })).await?;
+    assert_eq!(marked["result"], json!({ "marked": 1 }));
+    assert_eq!(list(&acme).await?["result"]["unread"], 0);
     Ok(())
 }

@@ -143,7 +143,9 @@ async fn agent_program_access_matches_table() -> Result<()> {
 fn is_own(method: &str) -> bool {
     let own = ["hub/backup", "hub/plugins/add", "hub/tasks/apply"];
     let pairs = ["hub/devices/pair", "hub/devices/pairing", "hub/devices/confirm"];
-    own.contains(&method) || pairs.contains(&method) || method.starts_with("hub/grants/")
+    let people = ["hub/people/add", "hub/people/role", "hub/people/invite", "hub/keys/new"];
+    let is_in = |list: &[&str]| list.contains(&method);
+    is_in(&own) || is_in(&pairs) || is_in(&people) || method.starts_with("hub/grants/")
 }
 
 #[tokio::test]

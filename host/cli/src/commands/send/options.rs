@@ -37,9 +37,9 @@ pub(crate) struct Send {
     /// JSON data of the message in place of `input`, set by `run`.
     #[arg(skip)]
     pub(in crate::commands) data: Option<Value>,
-    /// True for a hub elsewhere, set by `--hub`.
+    /// True for a remote hub, set by `--hub`.
     #[arg(skip)]
-    pub(crate) is_elsewhere: bool,
+    pub(crate) is_remote: bool,
     /// Rule by which the receivers decide together, set by `decide`.
     #[arg(skip)]
     pub(in crate::commands) decides: Option<&'static str>,

@@ -61,10 +61,10 @@ pub(crate) fn directory(send: &Send) -> anyhow::Result<String> {
     utf8(found, "--cwd")
 }
 
-/// Directory that the message names. A hub elsewhere knows only its own directories, so it gets the
+/// Directory that the message names. A remote hub knows only its own directories, so it gets the
 /// one that the user typed, or none.
 pub(crate) fn named_directory(send: &Send) -> anyhow::Result<Option<String>> {
-    if send.is_elsewhere {
+    if send.is_remote {
         return send.cwd.clone().map(|dir| utf8(dir, "--cwd")).transpose();
     }
     if send.task.is_some() && send.cwd.is_none() {

@@ -104,7 +104,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("task answer TASK hello", For::Anybody),
     ("task cancel TASK", For::Anybody),
     ("inbox", For::Operator),
-    ("inbox --seen", For::Operator),
+    ("inbox --mark-read", For::Operator),
     ("allow --all", For::Operator),
     ("deny --all", For::Operator),
     ("later missing", For::Operator),

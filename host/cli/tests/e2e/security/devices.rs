@@ -97,7 +97,7 @@ async fn browser_gets_what_its_key_proves_and_nothing_else() -> Result<()> {
         ("hub/tasks/list", json!({})),
         ("hub/questions/list", json!({})),
         ("hub/notices/list", json!({})),
-        ("hub/notices/see", json!({ "all": true })),
+        ("hub/notices/read", json!({ "all": true })),
         ("hub/devices/list", json!({})),
         ("hub/permissions/list", json!({})),
     ] {

@@ -1,6 +1,5 @@
 //! Queries over tasks: lists, trees and the facts that routing needs.
 
-mod initiator;
 pub(super) mod list;
 pub(super) mod notices;
 pub(super) mod questions;

@@ -1,9 +1,9 @@
-//! Notices of all tasks: lists them, and marks them as seen.
+//! Notices of all tasks: lists them, and marks them as read.
 
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::operation::{
-    Notice, NoticeAnswer, NoticeList, NoticeQuery, NoticeRequest, NoticesSeen,
+    Notice, NoticeAnswer, NoticeList, NoticeQuery, NoticeRequest, NoticesRead,
 };
 use a2a_hub_store::{NoticeFilter, NoticePage, StoredNotice};
 
@@ -19,28 +19,28 @@ impl Notices<'_> {
     ) -> Result<NoticeAnswer, HubError> {
         let storage = &self.0.storage;
         Ok(match request {
-            NoticeRequest::List(NoticeQuery { kinds, includes_seen, before, limit }) => {
+            NoticeRequest::List(NoticeQuery { kinds, includes_read, before, limit }) => {
                 let tenant = caller.tenant.clone();
-                let filter = NoticeFilter { tenant, kinds, includes_seen, before, limit };
+                let filter = NoticeFilter { tenant, kinds, includes_read, before, limit };
                 NoticeAnswer::List(listed(storage.notices(filter).await?, limit))
             }
-            NoticeRequest::See(seen) => {
+            NoticeRequest::MarkRead(which) => {
                 let by = &caller.principal;
-                let seen = storage.see_notices(&caller.tenant, seen, by).await?;
-                NoticeAnswer::Seen(NoticesSeen { seen })
+                let marked = storage.mark_notices_read(&caller.tenant, which, by).await?;
+                NoticeAnswer::Marked(NoticesRead { marked })
             }
         })
     }
 }
 
 fn listed(page: NoticePage, limit: usize) -> NoticeList {
-    let NoticePage { notices, unseen } = page;
+    let NoticePage { notices, unread } = page;
     let next = notices.last().filter(|_| notices.len() == limit).map(|last| last.number);
-    NoticeList { notices: notices.into_iter().map(notice).collect(), unseen, next }
+    NoticeList { notices: notices.into_iter().map(notice).collect(), unread, next }
 }
 
 fn notice(stored: StoredNotice) -> Notice {
-    let StoredNotice { number, kind, task, agent, context, title, text, at, seen_at, seen_by } =
+    let StoredNotice { number, kind, task, agent, context, title, text, at, read_at, read_by } =
         stored;
     Notice {
         id: number,
@@ -51,8 +51,8 @@ fn notice(stored: StoredNotice) -> Notice {
         title,
         text,
         at,
-        seen: seen_at.is_some(),
-        seen_at,
-        seen_by: seen_by.map(|by| by.to_log()),
+        read: read_at.is_some(),
+        read_at,
+        read_by: read_by.map(|by| by.to_log()),
     }
 }

@@ -11,7 +11,7 @@ use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
-    identity::{Rights, RightsDenied, Scope},
+    identity::{KeyScope, PersonRights, RightsDenied},
     task::open_questions,
 };
 use a2a_hub_protocol::{
@@ -56,7 +56,7 @@ struct FoundQuestion {
 }
 
 /// Questions of all tasks of a hub, with the rights of the caller if that is a person.
-pub(crate) struct Questions<'a>(pub(crate) &'a Tasks, pub(crate) Option<Rights>);
+pub(crate) struct Questions<'a>(pub(crate) &'a Tasks, pub(crate) Option<PersonRights>);
 
 impl Questions<'_> {
     /// Carries out a request for the questions of the caller's tenant.
@@ -118,7 +118,7 @@ impl Questions<'_> {
     ) -> Result<Option<RightsDenied>, HubError> {
         let (Some(rights), Some(open)) = (&self.1, open) else { return Ok(None) };
         if open.question.kind == QuestionKind::Permission
-            && let Err(why) = rights.require(Scope::Approve)
+            && let Err(why) = rights.require(KeyScope::Approve)
         {
             return Ok(Some(why));
         }

@@ -5,7 +5,7 @@ use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, QuestionId, TaskId, TenantId},
     message::Message,
-    operation::{ContextInfo, SeenNotices, StorageCondition, TaskPageQuery},
+    operation::{ContextInfo, ReadNotices, StorageCondition, TaskPageQuery},
 };
 use a2a_hub_store::{
     BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Head, HeadFilter, HeadPage,
@@ -241,14 +241,14 @@ impl NoticeStore for Distant {
         self.there.notices(filter).await
     }
 
-    async fn see_notices(
+    async fn mark_notices_read(
         &self,
         tenant: &TenantId,
-        seen: SeenNotices,
+        which: ReadNotices,
         by: &Principal,
     ) -> Result<u64, StorageError> {
         sleep(LATENCY).await;
-        self.there.see_notices(tenant, seen, by).await
+        self.there.mark_notices_read(tenant, which, by).await
     }
 
     fn set_notice_listener(&self, listener: NoticeListener) {

@@ -44,26 +44,26 @@ impl NoticeKind {
 pub enum NoticeRequest {
     /// Lists notices, the newest first.
     List(NoticeQuery),
-    /// Marks notices as seen.
-    See(SeenNotices),
+    /// Marks notices as read.
+    MarkRead(ReadNotices),
 }
 
 /// Filter of notices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoticeQuery {
-    /// Only notices of these kinds; of every kind, if there are none.
+    /// Only notices of these kinds; of every kind, if it is empty.
     pub kinds: Vec<NoticeKind>,
-    /// True to include the notices that were seen.
-    pub includes_seen: bool,
+    /// True to include the notices that were read.
+    pub includes_read: bool,
     /// Only notices older than the one with this id; all, if `None`.
     pub before: Option<u64>,
     /// Maximum number of notices.
     pub limit: usize,
 }
 
-/// Notices to mark as seen.
+/// Notices to mark as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SeenNotices {
+pub enum ReadNotices {
     /// The notices with these ids.
     Ids(Vec<u64>),
     /// All notices.
@@ -78,7 +78,7 @@ impl NoticeRequest {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::List(_) => "list_notices",
-            Self::See(_) => "see_notices",
+            Self::MarkRead(_) => "mark_notices_read",
         }
     }
 }
@@ -90,7 +90,7 @@ pub enum NoticeAnswer {
     /// Notices.
     List(NoticeList),
     /// Number of notices that were marked.
-    Seen(NoticesSeen),
+    Marked(NoticesRead),
 }
 
 /// Notices: the answer to `hub/notices/list`.
@@ -99,14 +99,14 @@ pub enum NoticeAnswer {
 pub struct NoticeList {
     /// The notices, the newest first.
     pub notices: Vec<Notice>,
-    /// Number of all notices that nobody has seen, of every kind.
-    pub unseen: u64,
+    /// Number of all notices that nobody has read, of every kind.
+    pub unread: u64,
     /// Value of `before` for the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
 
-/// Something that happened to a task, to be seen and not answered.
+/// Something that happened to a task, to be read and not answered.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
@@ -128,20 +128,20 @@ pub struct Notice {
     pub text: String,
     /// Time of the event: RFC 3339 in UTC.
     pub at: String,
-    /// True if somebody has seen it.
-    pub seen: bool,
-    /// Time at which it was marked as seen: RFC 3339 in UTC.
+    /// True if somebody has read it.
+    pub read: bool,
+    /// Time at which it was marked as read: RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seen_at: Option<String>,
+    pub read_at: Option<String>,
     /// Principal that marked it, such as `operator`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seen_by: Option<String>,
+    pub read_by: Option<String>,
 }
 
-/// Result of marking notices as seen: the answer to `hub/notices/see`.
+/// Result of marking notices as read: the answer to `hub/notices/read`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NoticesSeen {
+pub struct NoticesRead {
     /// Number of notices that this request marked.
-    pub seen: u64,
+    pub marked: u64,
 }

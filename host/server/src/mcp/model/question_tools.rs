@@ -73,7 +73,7 @@ pub(crate) fn are_for(caller: &Principal) -> bool {
     caller.may(needed(&list)).is_ok()
 }
 
-/// True if an answer denies a permission for certain, whoever asks for it.
+/// True if an answer denies a permission for certain, for each caller.
 pub(crate) fn denies(answer: &str) -> bool {
     answer.trim() == "deny" || answer.starts_with(DENIED_BECAUSE)
 }
@@ -307,6 +307,7 @@ mod tests {
             queued: false,
             opened_at: "2026-01-01T00:00:00Z".to_owned(),
             expires_at: None,
+            expiring: false,
             set_aside: false,
         }
     }

@@ -386,8 +386,8 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 21] = ["
         at      TEXT NOT NULL,
         title   TEXT NOT NULL,
         text    TEXT NOT NULL,
-        seen_at TEXT,
-        seen_by TEXT,
+        read_at TEXT,
+        read_by TEXT,
         UNIQUE (task, kind)
     ) STRICT;
     CREATE INDEX notices_of_tenant ON notices (tenant, number);

@@ -119,7 +119,7 @@ async fn unstorable_postponement_is_refused() {
     stand.storage.refuse(true);
     let later = QuestionRequest::Postpone { id: open.id.clone(), for_ms: 1_000 };
     let by = Caller::from(Principal::Operator);
-    let refused = Questions(&stand.tasks).perform(&by, later).await;
+    let refused = Questions(&stand.tasks, None).perform(&by, later).await;
     let refused = A2aError::from(refused.err().unwrap()).to_string();
     assert!(refused.contains("cannot use its store"), "{refused}");
     stand.storage.refuse(false);

@@ -1,0 +1,70 @@
+//! Commands that work with a remote hub (`--hub`).
+
+use crate::{Global, command_line::Command, ui::failure::CommandError};
+
+/// Refuses `--hub` for a command that works on this machine, or that no person may use.
+///
+/// # Errors
+///
+/// The command does not reach a remote hub.
+pub(crate) fn require_local(global: &Global, command: &Command) -> anyhow::Result<()> {
+    if global.hub.is_none() || reaches_elsewhere(command) {
+        return Ok(());
+    }
+    let why = "`--hub` works with agents, send, tasks, task, inbox, allow, deny, later, diff, discard, conversations, topic, \
+               deliveries, permissions and person; the other commands are for a hub on this machine";
+    Err(CommandError::usage(why.to_owned()).into())
+}
+
+fn reaches_elsewhere(command: &Command) -> bool {
+    match command {
+        Command::Agents(_)
+        | Command::Agent(_)
+        | Command::Send(_)
+        | Command::Tasks(_)
+        | Command::Task(_)
+        | Command::Inbox(_)
+        | Command::Allow(_)
+        | Command::Deny(_)
+        | Command::Later(_)
+        | Command::Permissions(_)
+        | Command::Person(_)
+        | Command::Key(_)
+        | Command::Diff(_)
+        | Command::Discard(_)
+        | Command::Contexts(_)
+        | Command::Publish(_)
+        | Command::Topic(_)
+        | Command::Deliveries(_) => true,
+        Command::Start(_)
+        | Command::Stop(_)
+        | Command::Restart(_)
+        | Command::Reload
+        | Command::Backup(_)
+        | Command::Restore(_)
+        | Command::Status
+        | Command::Plugin(_)
+        | Command::Flow(_)
+        | Command::Schedule(_)
+        | Command::Trigger(_)
+        | Command::Run(_)
+        | Command::Best(_)
+        | Command::Decide(_)
+        | Command::Blackboard(_)
+        | Command::Record(_)
+        | Command::Acp(_)
+        | Command::Mcp(_)
+        | Command::Web(_)
+        | Command::Join(_)
+        | Command::Apply(_)
+        | Command::Logs(_)
+        | Command::Config(_)
+        | Command::Workspace(_)
+        | Command::Worktrees(_)
+        | Command::Doctor(_)
+        | Command::Completions { .. }
+        | Command::Carry { .. }
+        | Command::Version
+        | Command::Man { .. } => false,
+    }
+}
