@@ -1,5 +1,7 @@
 //! Tests of the commands that programs list: each task reports them, and none is executed.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use a2a_hub_sdk::testing::{Program, ScriptedHost};
 use a2a_hub_sdk::{Event, TaskStatus};
 use acp::AnyAcp;

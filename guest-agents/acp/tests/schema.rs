@@ -1,6 +1,8 @@
 //! Check of each line that the driver of ACP programs writes against the published JSON schema
 //! (`tests/schemas/acp-v1.json`).
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use a2a_hub_sdk::testing::{ScriptedHost, task};

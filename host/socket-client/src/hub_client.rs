@@ -24,6 +24,7 @@ use tokio::{
         UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
+    task::JoinSet,
     time::{Instant, sleep, timeout},
 };
 
@@ -102,6 +103,8 @@ pub struct Client {
     tenant: Option<String>,
     /// URL of a remote hub; `None` for the hub of this machine.
     url: Option<String>,
+    /// Relay to a remote hub, which ends with this client.
+    _relay: Option<JoinSet<()>>,
 }
 
 /// Process id and socket of the hub that owns this data directory.
@@ -179,8 +182,10 @@ impl Client {
         if let Some(named) = &global.hub {
             let hub = remote_hub::find(&global.data_dir()?, named)?;
             let url = Some(hub.url.clone());
-            let client = Self::of_stream(remote_hub::connect(hub)?, None);
-            return Ok(Self { tenant: global.tenant.clone(), url, ..client });
+            let (stream, relay) = remote_hub::connect(hub)?;
+            let client = Self::of_stream(stream, None);
+            let (tenant, relay) = (global.tenant.clone(), Some(relay));
+            return Ok(Self { tenant, url, _relay: relay, ..client });
         }
         let path = global.socket_path()?;
         let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
@@ -243,8 +248,8 @@ impl Client {
 
     fn of_stream(stream: UnixStream, pid: Option<i32>) -> Self {
         let (read, write) = stream.into_split();
-        let (requests, line, tenant, url) = Default::default();
-        Self { read: BufReader::new(read), write, pid, requests, line, tenant, url }
+        let (requests, line, tenant, url, _relay) = Default::default();
+        Self { read: BufReader::new(read), write, pid, requests, line, tenant, url, _relay }
     }
 
     /// True for a remote hub.

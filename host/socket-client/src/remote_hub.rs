@@ -117,15 +117,17 @@ fn reason(answer: &Value) -> Option<String> {
     text.or_else(|| answer["message"].as_str()).map(str::to_owned)
 }
 
-/// Connects to a remote hub. The result speaks the protocol of the unix socket.
+/// Connects to a remote hub. The stream speaks the protocol of the unix socket as long as the
+/// relay runs.
 ///
 /// # Errors
 ///
 /// The system's error if it makes no pair of sockets.
-pub fn connect(hub: JoinedHub) -> io::Result<UnixStream> {
+pub fn connect(hub: JoinedHub) -> io::Result<(UnixStream, JoinSet<()>)> {
     let (near, far) = UnixStream::pair()?;
-    tokio::spawn(relay(far, hub));
-    Ok(near)
+    let mut running = JoinSet::new();
+    running.spawn(relay(far, hub));
+    Ok((near, running))
 }
 
 /// Relays requests until the client closes its end, which ends all of them.

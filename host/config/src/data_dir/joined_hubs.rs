@@ -62,8 +62,8 @@ impl JoinedHubs {
         &self.path
     }
 
-    fn failed(&self, why: impl ToString) -> JoinedHubsError {
-        JoinedHubsError { path: self.path.clone(), why: why.to_string() }
+    fn failed(&self, why: impl Into<String>) -> JoinedHubsError {
+        JoinedHubsError { path: self.path.clone(), why: why.into() }
     }
 
     /// Reads the hubs; none if the file does not exist. Blocks on disk I/O.
@@ -77,7 +77,7 @@ impl JoinedHubs {
             Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
                 return Ok(Vec::new());
             }
-            Err(NotPrivate::Io(why)) => return Err(self.failed(why)),
+            Err(NotPrivate::Io(why)) => return Err(self.failed(why.to_string())),
             Err(
                 NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared,
             ) => {
@@ -87,7 +87,9 @@ impl JoinedHubs {
             }
         };
         let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text).map_err(|why| self.failed(why))?;
+        file.take(MAX_BYTES)
+            .read_to_string(&mut text)
+            .map_err(|why| self.failed(why.to_string()))?;
         let stored: StoredHubs = toml::from_str(&text).map_err(|why| self.failed(why.message()))?;
         Ok(stored.hubs)
     }
@@ -105,10 +107,12 @@ impl JoinedHubs {
         if let Some(dir) = self.path.parent() {
             let mut builder = fs::DirBuilder::new();
             let created = builder.recursive(true).mode(0o700).create(dir);
-            created.map_err(|why| self.failed(why))?;
+            created.map_err(|why| self.failed(why.to_string()))?;
         }
-        let text = toml::to_string(&StoredHubs { hubs }).map_err(|why| self.failed(why))?;
-        private_file::replace(&self.path, text.as_bytes()).map_err(|why| self.failed(why))
+        let text =
+            toml::to_string(&StoredHubs { hubs }).map_err(|why| self.failed(why.to_string()))?;
+        private_file::replace(&self.path, text.as_bytes())
+            .map_err(|why| self.failed(why.to_string()))
     }
 }
 

@@ -35,14 +35,14 @@ impl FreshKey {
     /// Makes a key.
     pub(super) fn make() -> Result<Self, A2aError> {
         let (id, secret) = (random::<ID_BYTES>()?, random::<SECRET_BYTES>()?);
-        let text = with_checksum(format!("{KEY_PREFIX}{id}_{secret}"));
+        let text = with_checksum(&format!("{KEY_PREFIX}{id}_{secret}"));
         Ok(Self { text, id })
     }
 }
 
 /// Makes an invitation.
 pub(super) fn fresh_invitation() -> Result<String, A2aError> {
-    Ok(with_checksum(format!("{INVITATION_PREFIX}{}", random::<SECRET_BYTES>()?)))
+    Ok(with_checksum(&format!("{INVITATION_PREFIX}{}", random::<SECRET_BYTES>()?)))
 }
 
 /// Id of a key; `None` if the text is no complete key.
@@ -60,8 +60,8 @@ pub(super) fn digest_of(text: &str) -> String {
     hex::encode(digest(&SHA256, text.as_bytes()))
 }
 
-fn with_checksum(content: String) -> String {
-    let checksum = checksum_of(&content);
+fn with_checksum(content: &str) -> String {
+    let checksum = checksum_of(content);
     format!("{content}_{checksum}")
 }
 

@@ -48,30 +48,25 @@ impl TestPeople {
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
             for_ms,
         };
-        match self.perform(PeopleRequest::NewKey(terms)).await.unwrap() {
-            PeopleReport::NewKey(key) => key,
-            other => panic!("{other:?}"),
-        }
+        let report = self.perform(PeopleRequest::NewKey(terms)).await.unwrap();
+        let PeopleReport::NewKey(key) = report else { panic!("{report:?}") };
+        key
     }
 
     async fn invitation(&self, for_ms: u64) -> String {
         let (label, scopes) = (String::new(), vec!["read".to_owned()]);
         let terms = KeyTerms { person: "ada".to_owned(), label, scopes, for_ms };
-        match self.perform(PeopleRequest::Invite(terms)).await.unwrap() {
-            PeopleReport::Invitation(report) => {
-                assert_eq!(report.url.as_deref(), Some("http://hub.example"));
-                report.invitation
-            }
-            other => panic!("{other:?}"),
-        }
+        let report = self.perform(PeopleRequest::Invite(terms)).await.unwrap();
+        let PeopleReport::Invitation(report) = report else { panic!("{report:?}") };
+        assert_eq!(report.url.as_deref(), Some("http://hub.example"));
+        report.invitation
     }
 
     async fn join(&self, invitation: &str) -> Result<NewKeyReport, A2aError> {
         let (invitation, label) = (invitation.to_owned(), "phone".to_owned());
-        match self.perform(PeopleRequest::Join { invitation, label }).await? {
-            PeopleReport::NewKey(key) => Ok(key),
-            other => panic!("{other:?}"),
-        }
+        let report = self.perform(PeopleRequest::Join { invitation, label }).await?;
+        let PeopleReport::NewKey(key) = report else { panic!("{report:?}") };
+        Ok(key)
     }
 
     fn who(&self, key: &str) -> Result<String, NoPerson> {

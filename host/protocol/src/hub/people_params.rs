@@ -196,10 +196,12 @@ mod tests {
     use serde_json::json;
 
     fn terms(operation: Operation) -> KeyTerms {
-        match operation {
-            Operation::People(PeopleRequest::NewKey(terms) | PeopleRequest::Invite(terms)) => terms,
-            other => panic!("{other:?}"),
-        }
+        let Operation::People(PeopleRequest::NewKey(terms) | PeopleRequest::Invite(terms)) =
+            operation
+        else {
+            panic!("{operation:?}");
+        };
+        terms
     }
 
     #[test]

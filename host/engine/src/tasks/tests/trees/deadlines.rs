@@ -15,10 +15,11 @@ use futures::FutureExt as _;
 impl Stand {
     async fn set_aside(&self, id: &QuestionId, secs: u64) -> OpenQuestion {
         let request = QuestionRequest::Postpone { id: id.clone(), for_ms: secs * 1_000 };
-        match self.questions(request).await {
-            QuestionAnswer::Postponed(question) => *question,
-            other => panic!("it was listed: {other:?}"),
-        }
+        let answer = self.questions(request).await;
+        let QuestionAnswer::Postponed(question) = answer else {
+            panic!("it was listed: {answer:?}")
+        };
+        *question
     }
 
     /// The next process, after this one was killed; it has recovered its tasks.
