@@ -226,8 +226,10 @@ async fn walk(global: &Global, client: &mut Client, open: &Value) -> anyhow::Res
     output.append(notices::notices_text(open, now, columns));
     console.print_fitted(output)?;
     // The notices of a remote hub are its operator's to see.
-    if global.hub.is_none() {
-        notices::mark_listed(console, client, open).await?;
+    if global.hub.is_none()
+        && let Err(why) = notices::mark_listed(console, client, open).await
+    {
+        console.note(format!("{why:#}"));
     }
     let mut allowed_too = HashSet::new();
     for (number, question) in (1..).zip(questions) {

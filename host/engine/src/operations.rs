@@ -116,6 +116,9 @@ impl Hub {
         client_context: Option<&ClientContext>,
         mut operation: Operation,
     ) -> Result<Reply, A2aError> {
+        if let Some(endpoint) = client_context {
+            endpoint.address(&mut operation);
+        }
         let (caller, admitted) = self.pass_gate(caller.into(), &mut operation).await?;
         admitted.finish(match client_context {
             // Boxed: an operation's future is as large as the largest future that it awaits.
@@ -247,7 +250,9 @@ impl Hub {
             ),
             Operation::Device(request) => Answer::Device(self.devices.perform(request).await?),
             Operation::People(request) => {
-                Answer::People(Box::pin(self.people.perform(caller, request)).await?)
+                let (people, by) = (Arc::clone(&self.people), caller.clone());
+                let change = async move { Ok(people.perform(&by, request).await?) };
+                Answer::People(self.tasks.see_through(change).await?)
             }
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();

@@ -120,9 +120,6 @@ impl Hub {
         client_context: &ClientContext,
         mut send: Box<SendMessage>,
     ) -> Result<(Option<Arc<Agent>>, Box<SendMessage>), HubError> {
-        if client_context.agent.is_some() {
-            send.agent.clone_from(&client_context.agent);
-        }
         let agent = match &send.message.task_id {
             Some(task) => self.agents.find(&self.tasks.head(task).await?.agent),
             None => self.sole_addressee(&send)?,

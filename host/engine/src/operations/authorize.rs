@@ -15,7 +15,7 @@ use a2a_hub_protocol::{
     budget::Budget,
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
-    operation::{Operation, SendMessage},
+    operation::{Operation, SendMessage, TopicRequest},
     question::{self, Question, QuestionKind},
 };
 use a2a_hub_runtime::port::delegate::ChildRequest;
@@ -67,6 +67,13 @@ impl Hub {
             if send.message.task_id.is_none() {
                 rights.may_send_to(send.agent.as_ref()).map_err(refused)?;
             }
+        }
+        if let Operation::HandOver(request) = operation {
+            rights.may_send_to(Some(&request.agent)).map_err(refused)?;
+        }
+        // A message to a topic may begin a task at any agent, by a trigger.
+        if let Operation::Topic(TopicRequest::Publish { .. }) = operation {
+            rights.may_send_to(None).map_err(refused)?;
         }
         let PersonRule::Initiator(_) = access_control::rule_for_people(operation) else {
             return Ok(());

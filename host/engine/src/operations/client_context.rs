@@ -1,6 +1,6 @@
 //! Endpoint and version of an official A2A request.
 
-use a2a_hub_protocol::{id::AgentId, interface::Version};
+use a2a_hub_protocol::{id::AgentId, interface::Version, operation::Operation};
 
 /// A client at an endpoint of official A2A.
 #[derive(Clone, Debug)]
@@ -11,4 +11,15 @@ pub struct ClientContext {
     pub version: Version,
     /// URIs of the extensions that the client requests.
     pub extensions: Vec<String>,
+}
+
+impl ClientContext {
+    /// Addresses a message to the agent of the endpoint, whichever the message names.
+    pub(super) fn address(&self, operation: &mut Operation) {
+        if let (Operation::SendMessage(send) | Operation::StreamMessage(send), Some(agent)) =
+            (operation, &self.agent)
+        {
+            send.agent = Some(agent.clone());
+        }
+    }
 }

@@ -120,7 +120,11 @@ impl People {
     /// Removes a person. The keys end at once, also if the store cannot be written.
     async fn remove(&self, name: &str) -> Result<PersonInfo, A2aError> {
         let _changing = self.changing.lock().await;
-        let person = self.person(name)?;
+        let is_named = |person: &Person| person.name.as_str() == name;
+        let person = match self.person(name) {
+            Err(unknown) => self.stored(is_named).await.ok_or(unknown)?,
+            known => known?,
+        };
         self.known.write().forget(&person.name);
         tracing::info!(person = %person.name, "a person was removed");
         if let Some(storage) = &self.storage {
@@ -204,7 +208,10 @@ impl People {
     async fn revoke(&self, id: &str) -> Result<KeyInfo, A2aError> {
         let _changing = self.changing.lock().await;
         let name = self.known.read().keys.get(id).map(|key| key.person.clone());
-        let person = name.and_then(|name| self.known.read().by_name.get(&name).cloned());
+        let mut person = name.and_then(|name| self.known.read().by_name.get(&name).cloned());
+        if person.is_none() {
+            person = self.stored(|one| one.keys.iter().any(|key| key.id == id)).await;
+        }
         let at = person.as_ref().and_then(|person| person.keys.iter().position(|one| one.id == id));
         let (Some(mut person), Some(at)) = (person, at) else {
             let why = format!("no key has the id `{id}`; `a2a-hub key list` lists them");
@@ -251,6 +258,13 @@ impl People {
             let why = format!("no person is named `{name}`; `a2a-hub person list` lists them");
             A2aError::invalid("name", why)
         })
+    }
+
+    /// Stored person that is like this: one whose removal could not be stored before, or the
+    /// revocation of whose key.
+    async fn stored(&self, is_it: impl Fn(&Person) -> bool) -> Option<Person> {
+        let stored = self.storage.as_ref()?.people().await.ok()?;
+        stored.into_iter().find(is_it)
     }
 
     /// Stores a person, and takes the change into account once it is stored.

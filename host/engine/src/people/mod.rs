@@ -47,6 +47,8 @@ struct KnownPeople {
     by_name: BTreeMap<PersonName, Person>,
     /// Person of each key, by the key's id.
     keys: HashMap<String, KnownKey>,
+    /// True once this process has known a person.
+    has_known_any: bool,
 }
 
 struct KnownKey {
@@ -96,6 +98,7 @@ impl KnownPeople {
             self.keys.entry(key.id.clone()).or_insert(KnownKey { person: name, revoked });
         }
         self.by_name.insert(person.name.clone(), person);
+        self.has_known_any = true;
     }
 
     fn forget(&mut self, name: &PersonName) {
@@ -133,9 +136,11 @@ impl People {
         Self { storage: Some(storage), known, changing, url, unreadable }
     }
 
-    /// True if people may have keys to this hub, so that over HTTP the kernel identifies nobody.
+    /// True if people have keys to this hub, or had some since it started, so that over HTTP the
+    /// kernel identifies nobody. The last person who is removed must not become the operator by
+    /// leaving the key out.
     pub fn any(&self) -> bool {
-        self.unreadable.is_some() || !self.known.read().by_name.is_empty()
+        self.unreadable.is_some() || self.known.read().has_known_any
     }
 
     /// Reason why the stored people cannot be read, if so.

@@ -41,14 +41,15 @@ pub(in crate::sqlite) fn add(
         };
         let starter = match &created {
             Some(_) => by.and_then(Principal::from_log),
-            None => starter(db, &head.task)?,
+            // An unreadable beginning must not keep the task from ending.
+            None => starter(db, &head.task).unwrap_or_default(),
         };
         if notice.is_awaited(starter.as_ref()) {
             continue;
         }
         let created = match created {
             Some(created) => Some(created),
-            None => beginning(db, &head.task)?.map(Cow::Owned),
+            None => beginning(db, &head.task).unwrap_or_default().map(Cow::Owned),
         };
         if notice.fits(created.as_deref()) {
             has_new |= insert(db, head, &notice, &title(created.as_deref()))?;

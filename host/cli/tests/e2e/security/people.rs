@@ -156,6 +156,20 @@ async fn keys_give_same_rights_on_every_binding() -> Result<()> {
         let told = Web::of(&hub, by.clone()).call("/", "message/send", send(to)).await?;
         assert_eq!(told["result"].is_object(), may, "{who}: {told}");
     }
+    // The agent of the endpoint counts, whichever the message names.
+    let mut at_echo = send("guest");
+    at_echo["message"]["metadata"] = json!({ "targetAgent": "guest" });
+    let web = Web::of(&hub, narrow.clone());
+    for (path, may) in [("/agents/echo", false), ("/agents/guest", true)] {
+        let told = web.call(path, "message/send", at_echo.clone()).await?;
+        assert_eq!(told["result"].is_object(), may, "{path}: {told}");
+    }
+    let handoff = json!({ "taskId": id, "agentId": "echo" });
+    let told = web.call("/", "hub/tasks/handoff", handoff).await?;
+    assert!(told["error"]["message"].to_string().contains("`guest` only"), "{told}");
+    let publish = json!({ "topic": "a", "text": "b" });
+    let told = web.call("/", "hub/topics/publish", publish).await?;
+    assert!(told["error"]["message"].to_string().contains("`guest` only"), "{told}");
     for (method, params) in [
         ("hub/status", json!({})),
         ("hub/people/list", json!({})),
@@ -180,7 +194,7 @@ async fn keys_give_same_rights_on_every_binding() -> Result<()> {
 /// A person who was removed loses open streams within a second, and no other credential counts.
 #[tokio::test]
 async fn removed_person_loses_open_streams() -> Result<()> {
-    let hub = hub().await?;
+    let mut hub = hub().await?;
     let operator = Client::unix(&hub);
     add(&operator, "ada", "member").await?;
     let (ada, id) = key(&operator, "ada", &[]).await?;
@@ -235,6 +249,11 @@ async fn removed_person_loses_open_streams() -> Result<()> {
     assert_eq!(plain.status(), 401);
     operator.call("hub/people/remove", json!({ "name": "ada" })).await?;
     let plain = reqwest::Client::new().post(format!("{base}/"));
+    let plain = plain.json(&body("hub/status", json!({}))).send().await?;
+    assert_eq!(plain.status(), 401, "the last one who left is no operator without a key");
+    hub.kill9().await?;
+    hub.restart().await?;
+    let plain = reqwest::Client::new().post(format!("http://{}/", hub.http()));
     let plain = plain.json(&body("hub/status", json!({}))).send().await?;
     assert_eq!(plain.status(), 200, "for a single user, nothing has changed");
     Ok(())

@@ -54,16 +54,26 @@ pub(in crate::sqlite) fn finished(
 
 /// Sizes of all logs by tenant. Reads each task, and only for a store that is too large.
 pub(in crate::sqlite) fn sizes(db: &Connection) -> Result<Vec<LogSize>, SqliteFailure> {
-    let sql = "SELECT tenant, count(*), sum(bytes) FROM tasks GROUP BY tenant";
+    let sql = "SELECT tenant, count(*), sum(bytes), sum(bytes = 0) FROM tasks GROUP BY tenant";
     let mut found = db.prepare_cached(sql)?;
     let mut rows = found.query([])?;
-    let mut sizes = Vec::new();
+    let (mut sizes, mut uncounted) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
         let tenant = TenantId::try_from(row.get::<_, String>(0)?);
         let tenant = tenant.map_err(|why| corrupt("the tenants of tasks".to_owned(), why))?;
         let (tasks, bytes): (i64, i64) = (row.get(1)?, row.get(2)?);
         let (tasks, bytes) = (tasks.unsigned_abs(), bytes.unsigned_abs());
+        uncounted.push(row.get::<_, i64>(3)?.unsigned_abs());
         sizes.push(LogSize { tenant, tasks, bytes });
+    }
+    // Logs of older hubs were not counted. With the average size of the others, new tasks of one
+    // tenant are not taken for most of all that is stored.
+    let (tasks, bytes) =
+        sizes.iter().fold((0, 0), |(tasks, bytes), size| (tasks + size.tasks, bytes + size.bytes));
+    let counted = tasks - uncounted.iter().sum::<u64>();
+    let average = bytes.checked_div(counted).unwrap_or_default();
+    for (size, uncounted) in sizes.iter_mut().zip(uncounted) {
+        size.bytes = size.bytes.saturating_add(average.saturating_mul(uncounted));
     }
     Ok(sizes)
 }
