@@ -130,7 +130,7 @@ fn listed_command_is_sent_as_text() {
         let host = hub();
         let program = mine(&host, &format!("< {}\n", lists(&["init", "extensions"])), "");
         host.run::<AnyAcp>(prompt).unwrap();
-        let told = program.told().pop().unwrap()["params"]["prompt"][0]["text"].take();
-        assert_eq!(told, format!("\u{2060}{prompt}"), "no program reads this as a command");
+        let sent = program.told().pop().unwrap()["params"]["prompt"][0]["text"].take();
+        assert_eq!(sent, format!("\u{2060}{prompt}"), "no program reads this as a command");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use a2a_hub_sdk::testing::{ScriptedHost, task};
+use a2a_hub_sdk::testing::{ScriptedHost, acp_recorded, task};
 use a2a_hub_sdk::{Agent, Part};
 use acp::AnyAcp;
 use serde_json::{Value, json};
@@ -95,14 +95,14 @@ impl ClientSchema {
 
     /// Panics if a line of the client is invalid. `script` is the conversation, with the program's
     /// lines behind `< `.
-    fn check(&mut self, script: &str, told: &[Value]) {
+    fn check(&mut self, script: &str, sent: &[Value]) {
         let lines = script.lines().filter_map(|line| line.strip_prefix("< "));
         let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let asked = lines.filter_map(|line| {
             Some((line.get("id")?.to_string(), line["method"].as_str()?.to_owned()))
         });
         let asked = asked.collect();
-        for line in told {
+        for line in sent {
             let fault = self.line(line, &asked);
             assert_eq!(fault, None, "{line}");
         }
@@ -257,13 +257,11 @@ fn recorded_client_lines_conform_to_schema() {
         "vibe/tests/transcripts/question",
         "vibe/tests/transcripts/resumed"
     ] {
-        let told = recording.lines().filter_map(|line| line.strip_prefix("> "));
-        let told = told.map(|line| {
-            let mut line: Value = serde_json::from_str(line).unwrap();
+        let mut sent = acp_recorded(recording);
+        for line in &mut sent {
             line["jsonrpc"] = "2.0".into();
-            line
-        });
-        schema.check(recording, &told.collect::<Vec<_>>());
+        }
+        schema.check(recording, &sent);
     }
     let loads = schema.valid.contains("session/load");
     assert!(loads && schema.valid.contains("elicitation/create result"), "{:?}", schema.valid);

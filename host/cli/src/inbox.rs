@@ -8,7 +8,7 @@ pub(crate) mod waiting;
 
 use self::{
     deadline::{deadline, deadline_cell},
-    shown::SHOWN,
+    shown::{SHOWN, not_shown},
 };
 use crate::{
     Exit, Format, Global, block_on,
@@ -493,10 +493,8 @@ fn questions_text(command: &str, open: &Value, now: Timestamp, columns: Option<u
         return NOTHING_WAITS.into();
     }
     let mut output = table(questions, now).text(columns);
-    let more = open["total"].as_u64().and_then(|all| usize::try_from(all).ok());
-    let more = more.unwrap_or_default().saturating_sub(questions.len());
-    if more > 0 {
-        output.push(FAINT, &format!("{} not shown: --limit COUNT\n", counted(more, "question")));
+    if let Some(hint) = not_shown(&open["total"], questions.len(), "question") {
+        output.push(FAINT, &hint);
     }
     let has = |permission: bool| {
         questions.iter().any(|question| (question["kind"] == "permission") == permission)

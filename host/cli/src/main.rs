@@ -125,7 +125,7 @@ fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
 fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> {
     global.require_config()?;
     let Some(command) = command else { return commands::status::overview(global) };
-    remote_commands::require_local(global, &command)?;
+    remote_commands::require_remote_support(global, &command)?;
     match command {
         Command::Start(start) => commands::start::start(global, &start),
         Command::Stop(stop) => commands::stop::stop(global, &stop),

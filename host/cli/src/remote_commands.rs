@@ -2,13 +2,13 @@
 
 use crate::{Global, command_line::Command, ui::failure::CommandError};
 
-/// Refuses `--hub` for a command that works on this machine, or that no person may use.
+/// Refuses `--hub` for commands that support only a local hub.
 ///
 /// # Errors
 ///
 /// The command does not reach a remote hub.
-pub(crate) fn require_local(global: &Global, command: &Command) -> anyhow::Result<()> {
-    if global.hub.is_none() || reaches_elsewhere(command) {
+pub(crate) fn require_remote_support(global: &Global, command: &Command) -> anyhow::Result<()> {
+    if global.hub.is_none() || supports_remote(command) {
         return Ok(());
     }
     let why = "`--hub` works with agents, send, tasks, task, inbox, allow, deny, later, diff, discard, conversations, topic, \
@@ -16,7 +16,7 @@ pub(crate) fn require_local(global: &Global, command: &Command) -> anyhow::Resul
     Err(CommandError::usage(why.to_owned()).into())
 }
 
-fn reaches_elsewhere(command: &Command) -> bool {
+fn supports_remote(command: &Command) -> bool {
     match command {
         Command::Agents(_)
         | Command::Agent(_)

@@ -39,7 +39,7 @@ pub struct Person {
     pub name: PersonName,
     /// Tenant.
     pub tenant: TenantId,
-    /// PersonRole in the tenant.
+    /// Role in the tenant.
     pub role: PersonRole,
     /// Time at which the operator added the person: RFC 3339 in UTC.
     pub added_at: String,

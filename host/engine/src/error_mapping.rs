@@ -4,7 +4,7 @@ use crate::conversations::contexts::ForgetError;
 use crate::webhooks::ReceiverError;
 use crate::{error::HubError, push::PushError, tasks::SubmitError};
 use a2a_hub_agents::{Late, NotWorking, PluginEditError, RegistryError, Unavailable};
-use a2a_hub_core::scheduling::task_admission::Busy;
+use a2a_hub_core::{identity::RightsDenied, scheduling::task_admission::Busy};
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use a2a_hub_store::BackupError;
 use serde_json::json;
@@ -26,6 +26,13 @@ impl From<Unavailable> for HubError {
             "retryAfterMs": u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
             "fix": fix,
         })))
+    }
+}
+
+/// The role of a person, or the key, lacks a right.
+impl From<RightsDenied> for HubError {
+    fn from(why: RightsDenied) -> Self {
+        A2aError::new(ErrorKind::Authentication, why.to_string()).into()
     }
 }
 

@@ -34,23 +34,21 @@ pub(crate) async fn call(State(dispatcher): State<Dispatcher>, request: Request)
     let (url, media) = (hub_url(&dispatcher, headers), media(headers));
     let of = RequestContext::of_hub(caller, &url, last_event(headers));
     let of = with_headers(of, headers, request.uri().query());
-    let path = request.uri().path();
-    let name = path.strip_prefix(HUB_METHODS).unwrap_or_default().to_owned();
+    let method = request.uri().path().strip_prefix('/').unwrap_or_default().to_owned();
     let body = match read_body(&dispatcher, request).await {
         Ok(body) => body,
         Err(unread) => return unread.answer(refusal(&unread.why, Dialect::Hub, media)),
     };
-    let HubMethodCall { tenant, operation } = read_hub(&name, &body);
+    let HubMethodCall { tenant, operation } = read_hub(&method, &body);
     // The body shares the connection's buffer, which a long method would keep alive.
     drop(body);
-    let spelled = match operation {
-        Ok(operation) => match dispatcher.tenant(tenant.as_deref()) {
-            Ok(tenant) => {
-                let target = RequestTarget { agent: None, tenant };
-                dispatcher.carry_out(Dialect::Hub, operation, target, &of).await
-            }
-            Err(why) => Err(why.into()),
-        },
+    let resolved =
+        operation.and_then(|operation| Ok((operation, dispatcher.tenant(tenant.as_deref())?)));
+    let spelled = match resolved {
+        Ok((operation, tenant)) => {
+            let target = RequestTarget { agent: None, tenant };
+            dispatcher.carry_out(Dialect::Hub, operation, target, &of).await
+        }
         Err(why) => Err(why.into()),
     };
     rest_answer(spelled, Dialect::Hub, media, |_| {})

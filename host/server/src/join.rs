@@ -1,6 +1,6 @@
 //! `POST /join`: a person exchanges an invitation for an API key.
 
-use crate::http::{body::read_body_of, paths::JOIN, reply::plain_error};
+use crate::http::{body::read_json, paths::JOIN, reply::plain_error};
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
@@ -16,7 +16,6 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::post,
 };
-use serde_json::Value;
 
 /// Largest body, in bytes.
 const MAX_BODY: usize = 4_096;
@@ -27,12 +26,9 @@ pub(crate) fn routes() -> Router<Dispatcher> {
 }
 
 async fn join(State(dispatcher): State<Dispatcher>, request: Request) -> Response {
-    let body = match read_body_of(&dispatcher, request, MAX_BODY).await {
+    let body = match read_json(&dispatcher, request, MAX_BODY).await {
         Ok(body) => body,
-        Err(unread) => return unread.answer(plain_error(unread.status, &unread.why.message)),
-    };
-    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return plain_error(StatusCode::BAD_REQUEST, "the body must be JSON");
+        Err(refused) => return refused,
     };
     let operation = match operation_of(body) {
         Ok(operation) => operation,

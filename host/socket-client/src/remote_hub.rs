@@ -3,14 +3,13 @@
 
 use crate::failure::CONNECTION_LOST;
 use a2a_hub_client::{
-    outbound::{Outbound, OutboundError},
+    outbound::{Incoming, Outbound, OutboundError},
     sse::EventDecoder,
 };
 use a2a_hub_config::{JoinedHub, JoinedHubs};
-
 use a2a_hub_core::text::plain_text::line;
 use a2a_hub_protocol::hub::methods::{HubMethod, METHODS};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use http::{
     Request, Response, StatusCode,
@@ -96,14 +95,21 @@ pub async fn join(url: &str, invitation: &str, label: &str) -> anyhow::Result<Va
     let response = Outbound::unguarded().ask(request, JOIN_TIMEOUT).await;
     let response = response.with_context(|| format!("reach the hub at {url}"))?;
     let status = response.status();
-    let text = Limited::new(response.into_body(), MAX_RESPONSE).collect().await;
-    let text = text.map_err(|why| anyhow::anyhow!("read the answer of {url}: {why}"))?.to_bytes();
-    let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let (answer, why) = read_plain(response, url).await?;
     if status.is_success() && answer["secret"].is_string() {
         return Ok(answer);
     }
+    bail!("join {url}: {why} (HTTP {})", status.as_u16())
+}
+
+/// Reads a response that is no stream of events: its JSON, if it is that, and the text of an error,
+/// as one line.
+async fn read_plain(response: Response<Incoming>, url: &str) -> anyhow::Result<(Value, String)> {
+    let text = Limited::new(response.into_body(), MAX_RESPONSE).collect().await;
+    let text = text.map_err(|why| anyhow!("read the answer of {url}: {why}"))?.to_bytes();
+    let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
     let why = reason(&answer).unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned());
-    bail!("join {url}: {} (HTTP {})", line(&why, MAX_QUOTED), status.as_u16())
+    Ok((answer, line(&why, MAX_QUOTED)))
 }
 
 /// Name of this machine.
@@ -193,24 +199,19 @@ async fn ask(
         Err(why) => bail!("the hub at {url} cannot be reached: {why}"),
     };
     let (status, media) = (response.status(), media_type(&response));
-    let mut body = response.into_body();
     if !media.starts_with("text/event-stream") {
-        let text = Limited::new(body, MAX_RESPONSE).collect().await;
-        let text = text.map_err(|why| anyhow::anyhow!("read the answer of {url}: {why}"))?;
-        let text = text.to_bytes();
-        let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let (answer, why) = read_plain(response, url).await?;
         // An error before the first event is a plain response.
         if status.is_success() && answer["jsonrpc"] == "2.0" {
             write_line(write, answer.to_string().as_bytes()).await?;
             return Ok(false);
         }
-        let why = reason(&answer).unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned());
-        let why = line(&why, MAX_QUOTED);
         match status {
             StatusCode::UNAUTHORIZED => bail!("the hub at {url} refuses your key: {why}"),
             _ => bail!("{url} answers with HTTP {}: {why}", status.as_u16()),
         }
     }
+    let mut body = response.into_body();
     let (mut decoder, mut has_answered) = (EventDecoder::default(), false);
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame.map_err(|_| BrokenOff(url.clone()))?.into_data() else { continue };

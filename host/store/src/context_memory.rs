@@ -29,13 +29,31 @@ pub(crate) struct Size {
 pub(crate) struct HolderSizes(BTreeMap<String, Size>);
 
 impl HolderSizes {
+    /// Holder of something after a write of `writer`. Refuses a write beyond the writer's share;
+    /// `self` are the sizes before it, `before` and `after` those of what is written.
+    pub(crate) fn holder_after_write(
+        mut self,
+        old: Option<&str>,
+        writer: &MemoryHolder,
+        (before, after): (Size, Size),
+        capacity: MemoryCapacity,
+    ) -> Result<String, ShareReached> {
+        let holder = holder_after(old, writer, (before, after)).to_owned();
+        if let Some(old) = old {
+            self.remove(old, before);
+        }
+        self.add(&holder, after);
+        self.require_share(writer, (before, after), capacity)?;
+        Ok(holder)
+    }
+
     pub(crate) fn add(&mut self, holder: &str, size: Size) {
         let all = self.0.entry(holder.to_owned()).or_default();
         all.bytes = all.bytes.saturating_add(size.bytes);
         all.items = all.items.saturating_add(size.items);
     }
 
-    pub(crate) fn remove(&mut self, holder: &str, size: Size) {
+    fn remove(&mut self, holder: &str, size: Size) {
         let all = self.0.entry(holder.to_owned()).or_default();
         all.bytes = all.bytes.saturating_sub(size.bytes);
         all.items = all.items.saturating_sub(size.items);
@@ -44,7 +62,7 @@ impl HolderSizes {
     /// Refuses a write beyond a share; `self` are the sizes after it. `before` and `after` are the
     /// sizes of what is written: a write that makes neither its bytes nor its items more is never
     /// refused.
-    pub(crate) fn require_share(
+    fn require_share(
         &self,
         holder: &MemoryHolder,
         (before, after): (Size, Size),
@@ -63,7 +81,7 @@ impl HolderSizes {
 }
 
 /// Holder of something after a write: the writer, if it grew.
-pub(crate) fn holder_after<'h>(
+fn holder_after<'h>(
     old: Option<&'h str>,
     writer: &'h MemoryHolder,
     (before, after): (Size, Size),

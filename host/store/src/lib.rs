@@ -177,8 +177,8 @@ pub trait TaskIndex: Send + Sync {
         limit: usize,
     ) -> Result<Vec<TaskId>, StorageError>;
 
-    /// Sizes of the logs of all tasks by tenant, in bytes, in no order. Events that older
-    /// hubs wrote are not counted.
+    /// Sizes of the logs of all tasks by tenant, in bytes, in no order. Logs that older
+    /// hubs wrote count with the average size of the others.
     async fn log_sizes(&self) -> Result<Vec<LogSize>, StorageError>;
 
     /// Latest `limit` messages of a conversation's final tasks, oldest first: each task's history

@@ -136,6 +136,11 @@ impl Stored {
 }
 
 impl MemoryLog {
+    /// Principal that began the task; none if the log has none.
+    fn begun_by(&self) -> Option<&Principal> {
+        self.askers.first().filter(|(seq, _)| *seq == 1).map(|(_, by)| by)
+    }
+
     /// Size of the events as JSON.
     fn bytes(&self) -> u64 {
         let json = |event: &Arc<TaskEvent>| serde_json::to_vec(event.as_ref());
@@ -182,8 +187,7 @@ impl TaskLog for MemoryStorage {
         let requested = if expected == 0 { 1..=1 } else { expected + 1..=seq };
         log.askers.extend(requested.filter_map(|seq| Some((seq, by.cloned()?))));
         log.events.extend(events);
-        let starter = log.askers.first().filter(|(seq, _)| *seq == 1).map(|(_, by)| by);
-        let has_new = notices.add(&log.head, &log.events, starter, expected);
+        let has_new = notices.add(&log.head, &log.events, log.begun_by(), expected);
         let noticed = has_new.then(|| log.head.context.tenant().clone());
         drop(inner);
         noticed.into_iter().for_each(|tenant| self.notice_signal.notify(&tenant));
@@ -275,13 +279,13 @@ impl TaskIndex for MemoryStorage {
         let latest = inner.logs.values().rev().filter(|log| log.head.updated.as_str() >= since);
         let latest = latest.take(limit).filter(|log| log.head.created.as_str() >= since);
         let mut requests: Vec<_> = latest
-            .filter_map(|MemoryLog { head, events, askers, .. }| {
-                let TaskEvent::Created(created) = events.first()?.as_ref() else { return None };
+            .filter_map(|log| {
+                let TaskEvent::Created(created) = log.events.first()?.as_ref() else { return None };
                 Some(BegunRequest {
                     fingerprint: created.request.clone()?,
-                    task: head.task.clone(),
-                    by: askers.first().filter(|(seq, _)| *seq == 1).map(|(_, by)| by.clone()),
-                    created: head.created.clone(),
+                    task: log.head.task.clone(),
+                    by: log.begun_by().cloned(),
+                    created: log.head.created.clone(),
                 })
             })
             .collect();

@@ -25,8 +25,8 @@ impl Agent {
         };
         let (owner, storage) = (self.terms.installation.clone(), self.storage.clone());
         let holder = MemoryHolder::new(context.tenant(), by);
-        let of = (context.clone(), holder);
-        Some(GrantedMemory::new(owner, of, capacity, self.live.clone(), storage))
+        let of_context = (context.clone(), holder);
+        Some(GrantedMemory::new(owner, of_context, capacity, self.live.clone(), storage))
     }
 
     /// Values by key of the agent for a tenant, in a task that `by` requested; none if the agent

@@ -34,9 +34,9 @@ pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
     let status = of_hub(global)?;
     global.show(&status, || {
         let socket = global.socket_path()?.display().to_string();
-        let mut shown = status.clone();
-        member::set(&mut shown, "unreadNotices", unread_notices(global, &status));
-        Ok(status_text(&shown, &socket, global.console().columns()))
+        let mut with_notices = status.clone();
+        member::set(&mut with_notices, "unreadNotices", unread_notices(global, &status));
+        Ok(status_text(&with_notices, &socket, global.console().columns()))
     })?;
     Ok(Exit::Done)
 }

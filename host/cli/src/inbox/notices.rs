@@ -1,5 +1,6 @@
 //! Notices in the inbox: what happened and needs no answer, below the questions.
 
+use super::shown::not_shown;
 use crate::{
     Exit, Global,
     client::{hub_client::Client, ids},
@@ -58,11 +59,9 @@ pub(super) fn notices_text(inbox: &Value, now: Timestamp, columns: Option<usize>
     }
     output.push(PLAIN, if columns.is_some() { "\n" } else { "" });
     output.append(table(notices, now, columns).text(columns));
-    let shown = notices.iter().filter(|notice| notice["read"] != true).count();
-    let all = inbox["unreadNotices"].as_u64().and_then(|all| usize::try_from(all).ok());
-    let more = all.unwrap_or_default().saturating_sub(shown);
-    if more > 0 {
-        output.push(FAINT, &format!("{} not shown: --limit COUNT\n", counted(more, "notice")));
+    let unread = notices.iter().filter(|notice| notice["read"] != true).count();
+    if let Some(hint) = not_shown(&inbox["unreadNotices"], unread, "notice") {
+        output.push(FAINT, &hint);
     }
     output
 }

@@ -35,7 +35,6 @@ pub(crate) fn unread_text(status: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn expiring_questions_are_counted() {

@@ -5,7 +5,7 @@ use crate::data_dir::private_file::{self, NotPrivate};
 use a2a_hub_core::devices::{Device, MAX_DEVICES, id_of};
 use serde::{Deserialize, Serialize};
 use std::{
-    io::{self, Read as _},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -49,19 +49,14 @@ impl DevicesFile {
     /// If the file cannot be read, others may change it, or its content is not what the hub wrote.
     pub fn read(&self) -> Result<Vec<Device>, DevicesFileError> {
         let failed = |why: String| DevicesFileError { path: self.path.clone(), why };
-        let file = match private_file::open(&self.path, 0o022) {
-            Ok(file) => file,
-            Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
-                return Ok(Vec::new());
-            }
+        let text = match private_file::read_text(&self.path, 0o022, MAX_BYTES) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(Vec::new()),
             Err(NotPrivate::Io(why)) => return Err(failed(why.to_string())),
             Err(
                 NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared,
             ) => return Err(failed("others may write it".to_owned())),
         };
-        let mut text = String::new();
-        let read = file.take(MAX_BYTES).read_to_string(&mut text);
-        read.map_err(|why| failed(why.to_string()))?;
         let content: StoredDevices =
             toml::from_str(&text).map_err(|why| failed(why.to_string()))?;
         if content.devices.len() > MAX_DEVICES {

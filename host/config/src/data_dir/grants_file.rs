@@ -12,7 +12,7 @@ use a2a_hub_core::plugin::installation::Installations;
 use rustix::fs::{Mode, OFlags};
 use std::{
     fs::{self, File},
-    io::{self, Read as _},
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -108,10 +108,11 @@ impl GrantsFile {
     pub fn read(&self) -> Result<Installations, GrantsError> {
         let path = self.path();
         let unreadable = |why| GrantsError::Unreadable { path: path.clone(), why };
-        let file = match private_file::open(&path, 0o022) {
-            Ok(file) => file,
-            Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
-                return Ok(Installations::default());
+        let text = match private_file::read_text(&path, 0o022, MAX_BYTES) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(Installations::default()),
+            Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::FileTooLarge => {
+                return Err(GrantsError::Large(path));
             }
             Err(NotPrivate::Io(why)) => return Err(unreadable(why)),
             Err(
@@ -120,11 +121,6 @@ impl GrantsFile {
                 return Err(GrantsError::Foreign(path));
             }
         };
-        let mut text = String::new();
-        file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
-        if text.len() as u64 > MAX_BYTES {
-            return Err(GrantsError::Large(path));
-        }
         let read = toml::from_str(&text);
         let mut grants: Installations =
             read.map_err(|why| GrantsError::Damaged { path, why: toml_problem(&text, &why) })?;

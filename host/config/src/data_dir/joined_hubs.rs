@@ -5,7 +5,6 @@ use crate::data_dir::private_file::{self, NotPrivate};
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
-    io::{self, Read as _},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
@@ -72,11 +71,9 @@ impl JoinedHubs {
     ///
     /// If the file cannot be read, others may read it, or its content is not what `join` wrote.
     pub fn read(&self) -> Result<Vec<JoinedHub>, JoinedHubsError> {
-        let file = match private_file::open(&self.path, 0o077) {
-            Ok(file) => file,
-            Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound => {
-                return Ok(Vec::new());
-            }
+        let text = match private_file::read_text(&self.path, 0o077, MAX_BYTES) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(Vec::new()),
             Err(NotPrivate::Io(why)) => return Err(self.failed(why.to_string())),
             Err(
                 NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared,
@@ -86,10 +83,6 @@ impl JoinedHubs {
                 return Err(self.failed(why));
             }
         };
-        let mut text = String::new();
-        file.take(MAX_BYTES)
-            .read_to_string(&mut text)
-            .map_err(|why| self.failed(why.to_string()))?;
         let stored: StoredHubs = toml::from_str(&text).map_err(|why| self.failed(why.message()))?;
         Ok(stored.hubs)
     }

@@ -7,7 +7,7 @@ use rustix::{
 };
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     os::unix::fs::MetadataExt as _,
     path::Path,
 };
@@ -58,6 +58,29 @@ pub fn open(path: &Path, forbidden: u32) -> Result<File, NotPrivate> {
         return Err(NotPrivate::Shared);
     }
     Ok(file)
+}
+
+/// Reads the text of a plain file of this user, of at most `max_bytes`; none if it is missing.
+/// Others must have none of the `forbidden` permissions, as for [`open`].
+///
+/// # Errors
+///
+/// Fails if the file does not satisfy this; with [`io::ErrorKind::FileTooLarge`] if it is longer.
+pub fn read_text(
+    path: &Path,
+    forbidden: u32,
+    max_bytes: u64,
+) -> Result<Option<String>, NotPrivate> {
+    let file = match open(path, forbidden) {
+        Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut text = String::new();
+    file.take(max_bytes + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > max_bytes {
+        return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
+    }
+    Ok(Some(text))
 }
 
 /// Writes a file of mode 0600 next to `path`, and renames it once it is synced, so that nobody

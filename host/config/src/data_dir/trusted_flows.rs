@@ -7,7 +7,7 @@ use crate::data_dir::private_file::{self, NotPrivate};
 use a2a_hub_protocol::id::AgentId;
 use std::{
     fs::{self, DirBuilder},
-    io::{self, Read as _},
+    io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
 };
@@ -78,17 +78,14 @@ impl TrustedFlows {
 
 /// Text of a copy; `None` if it is missing, too large, or others may write to it.
 pub(super) fn trusted_text(path: &Path) -> io::Result<Option<String>> {
-    let file = match private_file::open(path, 0o022) {
-        Ok(file) => file,
-        Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(NotPrivate::Io(why)) => return Err(why),
+    match private_file::read_text(path, 0o022, MAX_FLOW_BYTES) {
+        Ok(text) => Ok(text),
+        Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::FileTooLarge => Ok(None),
+        Err(NotPrivate::Io(why)) => Err(why),
         Err(NotPrivate::Link | NotPrivate::NotPlain | NotPrivate::Foreign | NotPrivate::Shared) => {
-            return Ok(None);
+            Ok(None)
         }
-    };
-    let mut text = String::new();
-    file.take(MAX_FLOW_BYTES + 1).read_to_string(&mut text)?;
-    Ok(Some(text).filter(|text| text.len() as u64 <= MAX_FLOW_BYTES))
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! PersonRights of a person with a key.
+//! Rights of a person with a key.
 
 use super::{
     person_name::PersonName,
@@ -27,7 +27,7 @@ pub struct PersonRights {
     pub name: PersonName,
     /// Tenant.
     pub tenant: TenantId,
-    /// PersonRole in the tenant.
+    /// Role in the tenant.
     pub role: PersonRole,
     /// Scopes of the key.
     pub scopes: KeyScopes,
@@ -44,9 +44,9 @@ pub enum RightsDenied {
     PersonRole {
         /// The person.
         name: PersonName,
-        /// PersonRole of the person.
+        /// Role of the person.
         role: PersonRole,
-        /// KeyScope that is missing.
+        /// Scope that is missing.
         scope: KeyScope,
     },
     /// The key lacks the scope.
@@ -54,7 +54,7 @@ pub enum RightsDenied {
     Key {
         /// The person.
         name: PersonName,
-        /// KeyScope that is missing.
+        /// Scope that is missing.
         scope: KeyScope,
     },
     /// The key is for other agents.

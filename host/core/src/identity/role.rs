@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// PersonRole of a person in a tenant, in increasing order.
+/// Role of a person in a tenant, in increasing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersonRole {
@@ -27,7 +27,7 @@ impl PersonRole {
         }
     }
 
-    /// PersonRole of this name; `None` for another text.
+    /// Role of this name; `None` for another text.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }

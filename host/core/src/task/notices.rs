@@ -1,4 +1,4 @@
-//! Notices: which events of a task people should see although they need no answer.
+//! Notices of task events: people should see these although they need no answer.
 
 use super::{
     metadata::{CONFLICTS, PATCH, REASON, WORKTREE, has},
@@ -50,10 +50,10 @@ impl NewNotice {
     }
 
     /// True if somebody waits for the event, so that a notice would only repeat it: the end of a
-    /// task that no schedule or trigger began. `by` is the principal that began the task.
-    pub fn is_awaited(&self, by: Option<&Principal>) -> bool {
+    /// task that no schedule or trigger began. `begun_by` finds the principal that began the task.
+    pub fn is_awaited(&self, begun_by: impl FnOnce() -> Option<Principal>) -> bool {
         match self.kind {
-            NoticeKind::Finished => !matches!(by, Some(Principal::Automation { .. })),
+            NoticeKind::Finished => !matches!(begun_by(), Some(Principal::Automation { .. })),
             NoticeKind::Failed | NoticeKind::Quota | NoticeKind::Conflict => false,
         }
     }
@@ -77,16 +77,12 @@ pub fn title(created: Option<&Created>) -> String {
 fn of_end(update: &StatusUpdate) -> Option<NewNotice> {
     let facts = update.metadata.as_ref();
     let reason = facts.and_then(|facts| facts.get(REASON)).and_then(Value::as_str);
-    let message = update.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
-    let text = line(&message, MAX_TEXT);
-    let (kind, text) = match update.status.state {
+    let kind = match update.status.state {
         TaskState::Failed | TaskState::Rejected => {
             let is_of_quota = reason.is_some_and(FailureReason::is_of_quota);
-            let kind = if is_of_quota { NoticeKind::Quota } else { NoticeKind::Failed };
-            let unsaid = || line(reason.unwrap_or_default(), MAX_TEXT);
-            (kind, if text.is_empty() { unsaid() } else { text })
+            if is_of_quota { NoticeKind::Quota } else { NoticeKind::Failed }
         }
-        TaskState::Completed => (NoticeKind::Finished, text),
+        TaskState::Completed => NoticeKind::Finished,
         TaskState::Canceled
         | TaskState::Submitted
         | TaskState::Working
@@ -94,6 +90,11 @@ fn of_end(update: &StatusUpdate) -> Option<NewNotice> {
         | TaskState::AuthRequired
         | TaskState::Unknown => return None,
     };
+    let message = update.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
+    let mut text = line(&message, MAX_TEXT);
+    if text.is_empty() && kind != NoticeKind::Finished {
+        text = line(reason.unwrap_or_default(), MAX_TEXT);
+    }
     Some(NewNotice { kind, text, at: Some(update.status.timestamp.clone()) })
 }
 
@@ -167,8 +168,9 @@ mod tests {
         has_worktree: bool,
     ) -> Option<(&'static str, String)> {
         let notice = NewNotice::of_event(event, is_root)?;
-        let is_told = !notice.is_awaited(by) && notice.fits(Some(&beginning(has_worktree)));
-        is_told.then(|| (notice.kind.name(), notice.text))
+        let is_reported =
+            !notice.is_awaited(|| by.cloned()) && notice.fits(Some(&beginning(has_worktree)));
+        is_reported.then(|| (notice.kind.name(), notice.text))
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{error::HubError, tasks::Subscription};
 use a2a_hub_agents::{Agent, is_idle_owner};
 use a2a_hub_core::{
     access_control::{self, Principal},
-    identity::{KeyScope, PersonRights, PersonRule, RightsDenied},
+    identity::{KeyScope, PersonRights, PersonRule},
     task::idempotency,
 };
 use a2a_hub_process::TreeOwner;
@@ -35,7 +35,7 @@ impl Hub {
         }
     }
 
-    /// PersonRights of a person; `None` for other callers.
+    /// Rights of a person; `None` for other callers.
     ///
     /// # Errors
     ///
@@ -51,36 +51,32 @@ impl Hub {
 
     /// Refuses operations on tasks that a person may not change, and messages to agents that the
     /// key is not for. [`Hub::may`] has checked the operation itself.
-    pub(super) async fn require_persons_rights(
+    async fn require_persons_rights(
         &self,
-        caller: &Principal,
+        rights: &PersonRights,
         operation: &Operation,
     ) -> Result<(), HubError> {
-        let Some(rights) = self.rights_of(caller)? else { return Ok(()) };
-        let refused = |why: RightsDenied| {
-            HubError::from(A2aError::new(ErrorKind::Authentication, why.to_string()))
-        };
         if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation {
             if send.push.is_some() {
-                rights.require(KeyScope::Push).map_err(refused)?;
+                rights.require(KeyScope::Push)?;
             }
             if send.message.task_id.is_none() {
-                rights.may_send_to(send.agent.as_ref()).map_err(refused)?;
+                rights.may_send_to(send.agent.as_ref())?;
             }
         }
         if let Operation::HandOver(request) = operation {
-            rights.may_send_to(Some(&request.agent)).map_err(refused)?;
+            rights.may_send_to(Some(&request.agent))?;
         }
         // A message to a topic may begin a task at any agent, by a trigger.
         if let Operation::Topic(TopicRequest::Publish { .. }) = operation {
-            rights.may_send_to(None).map_err(refused)?;
+            rights.may_send_to(None)?;
         }
         let PersonRule::Initiator(_) = access_control::rule_for_people(operation) else {
             return Ok(());
         };
         let Some(task) = operation.task() else { return Ok(()) };
         let initiator = self.tasks.initiator(task).await?.map(|by| by.identity());
-        rights.may_change(initiator.as_deref()).map_err(refused)?;
+        rights.may_change(initiator.as_deref())?;
         if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation
             && let Err(why) = rights.require(KeyScope::Approve)
         {
@@ -108,8 +104,8 @@ impl Hub {
         caller: &Principal,
         operation: &Operation,
     ) -> Result<(), HubError> {
-        if let Principal::Person { .. } = caller {
-            return self.require_persons_rights(caller, operation).await;
+        if let Some(rights) = self.rights_of(caller)? {
+            return self.require_persons_rights(&rights, operation).await;
         }
         let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
         if let Some(id) = operation.task() {

@@ -57,17 +57,7 @@ impl Hub {
         caller: &Caller,
         of_task: &TenantId,
     ) -> Result<TenantId, A2aError> {
-        let of_person = match &caller.principal {
-            Principal::Person { name, key } => self.people.rights(name, key).map(|it| it.tenant),
-            Principal::Operator
-            | Principal::OperatorHttp
-            | Principal::OperatorToken
-            | Principal::Device { .. }
-            | Principal::AgentTask { .. }
-            | Principal::Automation { .. }
-            | Principal::Client(_)
-            | Principal::Anonymous => None,
-        };
+        let of_person = self.rights_of(&caller.principal)?.map(|rights| rights.tenant);
         let assigned = of_person.as_ref().unwrap_or(of_task);
         let tenant = caller.tenant_among(|named| self.is_tenant(named), assigned);
         tenant.map_err(|why| A2aError::invalid("tenant", format!("{why}{}", self.way_out(caller))))

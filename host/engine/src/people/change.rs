@@ -21,6 +21,7 @@ use a2a_hub_protocol::{
         PeopleRequest, PersonInfo,
     },
 };
+use a2a_hub_store::StorageError;
 use std::time::Duration;
 
 /// Time for which an expired key is listed.
@@ -61,38 +62,29 @@ impl People {
     }
 
     fn me(&self, caller: &Principal) -> CallerInfo {
-        let (person, key) = match caller {
-            Principal::Person { name, key } => {
-                let known = self.known.read();
-                (known.by_name.get(name).map(person_info), Some(key.clone()))
-            }
-            Principal::Operator
-            | Principal::OperatorHttp
-            | Principal::OperatorToken
-            | Principal::Device { .. }
-            | Principal::AgentTask { .. }
-            | Principal::Automation { .. }
-            | Principal::Client(_)
-            | Principal::Anonymous => (None, None),
-        };
+        let (mut person, mut key) = (None, None);
+        if let Principal::Person { name, key: id } = caller {
+            person = self.known.read().by_name.get(name).map(person_info);
+            key = Some(id.clone());
+        }
         CallerInfo { caller: caller.to_string(), person, key }
     }
 
     async fn add(&self, tenant: &TenantId, name: &str, role: &str) -> Result<PersonInfo, A2aError> {
         let (name, role) = (name_of(name)?, role_of(role)?);
         let _changing = self.changing.lock().await;
-        let known = {
+        let (is_taken, count) = {
             let known = self.known.read();
             (known.by_name.contains_key(&name), known.by_name.len())
         };
-        if known.0 {
+        if is_taken {
             let why = format!(
                 "a person is named `{name}` already; `a2a-hub person list` shows everybody, and \
                  `a2a-hub key new --for {name}` makes another key"
             );
             return Err(A2aError::invalid("name", why));
         }
-        if known.1 >= MAX_PEOPLE {
+        if count >= MAX_PEOPLE {
             return Err(full(&format!(
                 "{MAX_PEOPLE} people are known, which is the limit; `a2a-hub person remove` removes one"
             )));
@@ -105,16 +97,17 @@ impl People {
             keys: Vec::new(),
             invitations: Vec::new(),
         };
-        tracing::info!(person = %person.name, role = role.name(), "a person was added");
-        self.store(person).await
+        let added = self.store(person).await?;
+        tracing::info!(person = added.name, role = added.role, "a person was added");
+        Ok(added)
     }
 
     async fn set_role(&self, name: &str, role: &str) -> Result<PersonInfo, A2aError> {
         let role = role_of(role)?;
         let _changing = self.changing.lock().await;
-        let person = Person { role, ..self.person(name)? };
-        tracing::info!(person = %person.name, role = role.name(), "a person has another role");
-        self.store(person).await
+        let changed = self.store(Person { role, ..self.person(name)? }).await?;
+        tracing::info!(person = changed.name, role = changed.role, "a person has another role");
+        Ok(changed)
     }
 
     /// Removes a person. The keys end at once, also if the store cannot be written.
@@ -128,12 +121,8 @@ impl People {
         self.known.write().forget(&person.name);
         tracing::info!(person = %person.name, "a person was removed");
         if let Some(storage) = &self.storage {
-            storage.forget_person(&person.name).await.map_err(|why| {
-                let why = format!(
-                    "`{name}` is removed until the hub restarts, and comes back then: {why}"
-                );
-                A2aError::new(ErrorKind::Internal, why)
-            })?;
+            let forgotten = storage.forget_person(&person.name).await;
+            forgotten.map_err(|why| returns(&format!("`{name}` is removed"), &why))?;
         }
         Ok(person_info(&person))
     }
@@ -197,18 +186,15 @@ impl People {
         };
         let info = key_info(&person.name, &key);
         person.keys.push(key);
-        let (name, tenant, role) = (person.name.clone(), person.tenant.to_string(), person.role);
-        tracing::info!(person = %name, key = info.id, "a key was made");
-        self.store(person).await?;
-        let role = role.name().to_owned();
-        Ok(NewKeyReport { secret: text, person: name.to_string(), tenant, role, key: info })
+        let PersonInfo { name, tenant, role, .. } = self.store(person).await?;
+        tracing::info!(person = name, key = info.id, "a key was made");
+        Ok(NewKeyReport { secret: text, person: name, tenant, role, key: info })
     }
 
     /// Revokes a key. It ends at once, also if the store cannot be written.
     async fn revoke(&self, id: &str) -> Result<KeyInfo, A2aError> {
         let _changing = self.changing.lock().await;
-        let name = self.known.read().keys.get(id).map(|key| key.person.clone());
-        let mut person = name.and_then(|name| self.known.read().by_name.get(&name).cloned());
+        let mut person = self.known.read().person_of_key(id).cloned();
         if person.is_none() {
             person = self.stored(|one| one.keys.iter().any(|key| key.id == id)).await;
         }
@@ -221,12 +207,8 @@ impl People {
         self.known.write().set(person.clone());
         tracing::info!(person = %person.name, key = id, "a key was revoked");
         if let Some(storage) = &self.storage {
-            storage.set_person(&person).await.map_err(|why| {
-                let why = format!(
-                    "the key `{id}` is revoked until the hub restarts, and comes back then: {why}"
-                );
-                A2aError::new(ErrorKind::Internal, why)
-            })?;
+            let stored = storage.set_person(&person).await;
+            stored.map_err(|why| returns(&format!("the key `{id}` is revoked"), &why))?;
         }
         Ok(info)
     }
@@ -247,9 +229,8 @@ impl People {
             (fresh_invitation()?, clock::after(Duration::from_millis(for_ms)));
         let digest = digest_of(&invitation);
         person.invitations.push(Invitation { digest, scopes, expires_at: expires_at.clone() });
-        let name = person.name.to_string();
-        self.store(person).await?;
-        Ok(InvitationReport { invitation, person: name, expires_at, url: self.url.clone() })
+        let person = self.store(person).await?.name;
+        Ok(InvitationReport { invitation, person, expires_at, url: self.url.clone() })
     }
 
     fn person(&self, name: &str) -> Result<Person, A2aError> {
@@ -277,6 +258,12 @@ impl People {
         self.known.write().set(person);
         Ok(info)
     }
+}
+
+/// Error of a removal that counts, and is not stored.
+fn returns(removed: &str, why: &StorageError) -> A2aError {
+    let why = format!("{removed} until the hub restarts, and comes back then: {why}");
+    A2aError::new(ErrorKind::Internal, why)
 }
 
 fn full(why: &str) -> A2aError {

@@ -101,6 +101,10 @@ impl KnownPeople {
         self.has_known_any = true;
     }
 
+    fn person_of_key(&self, id: &str) -> Option<&Person> {
+        self.by_name.get(&self.keys.get(id)?.person)
+    }
+
     fn forget(&mut self, name: &PersonName) {
         self.forget_keys(name, |_| false);
         self.by_name.remove(name);
@@ -159,7 +163,7 @@ impl People {
         let (digest, now) = (digest_of(key), clock::now());
         let known = self.known.read();
         let KnownKey { person: name, revoked } = known.keys.get(id).ok_or(NoPerson::Unknown)?;
-        let person = known.by_name.get(name).ok_or(NoPerson::Unknown)?;
+        let person = known.person_of_key(id).ok_or(NoPerson::Unknown)?;
         let stored = person.keys.iter().find(|one| one.id == id).ok_or(NoPerson::Unknown)?;
         // A digest needs no comparison in constant time: nobody can choose its first letters.
         if stored.digest != digest {

@@ -44,9 +44,7 @@ fn understand(request: jsonrpc::Request, spelled: Dialect) -> Request {
     let spelled = if names_version { Dialect::Official(official) } else { spelled };
     let method = method.unwrap_or_default();
     let dialect = Dialect::of_method(&method, spelled);
-    let tenant = params.as_ref().ok().and_then(|members| members.get("tenant")?.as_str());
-    let tenant = tenant.map(str::to_owned);
-    let operation = params.and_then(|members| dialect.operation(&method, Value::Object(members)));
+    let (tenant, operation) = dialect.call(&method, params);
     Request { id, dialect, tenant, service_params, operation }
 }
 

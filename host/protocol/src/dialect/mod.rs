@@ -27,7 +27,7 @@ use crate::{
         operation::{Answer, Operation},
     },
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Wire form of requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,17 @@ impl Dialect {
             Self::Hub => hub::methods::operation(name, params),
             Self::Official(wire) => wire.operation(name, params),
         }
+    }
+
+    /// Reads the tenant and the operation from the members of the parameters of the method `name`.
+    pub(crate) fn call(
+        self,
+        name: &str,
+        params: Result<Map<String, Value>, A2aError>,
+    ) -> (Option<String>, Result<Operation, A2aError>) {
+        let tenant = params.as_ref().ok().and_then(|params| params.get("tenant")?.as_str());
+        let tenant = tenant.map(str::to_owned);
+        (tenant, params.and_then(|params| self.operation(name, Value::Object(params))))
     }
 
     /// Writes a refusal as a JSON-RPC error object.

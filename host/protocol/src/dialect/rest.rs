@@ -32,9 +32,6 @@ pub fn read(verb: Verb, path: &str, query: Option<&str>, body: &[u8]) -> Request
     Request { wire, tenant, operation }
 }
 
-/// Prefix of the names of the hub's own methods.
-const HUB_METHODS: &str = "hub/";
-
 /// A decoded request for a method of the hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HubMethodCall {
@@ -44,15 +41,10 @@ pub struct HubMethodCall {
     pub operation: Result<Operation, A2aError>,
 }
 
-/// Decodes a request for a method of the hub. `name` is its name without `hub/`, and the body is a
-/// JSON object with its parameters; an empty body has none.
-pub fn read_hub(name: &str, body: &[u8]) -> HubMethodCall {
-    let params = rest::params(None, body);
-    let tenant = params.as_ref().ok().and_then(|params| params.get("tenant")?.as_str());
-    let tenant = tenant.map(str::to_owned);
-    let method = format!("{HUB_METHODS}{name}");
-    let operation =
-        params.and_then(|params| Dialect::Hub.operation(&method, Value::Object(params)));
+/// Decodes a request for the method of the hub that is called `method`. The body is a JSON object
+/// with its parameters; an empty body has none.
+pub fn read_hub(method: &str, body: &[u8]) -> HubMethodCall {
+    let (tenant, operation) = Dialect::Hub.call(method, rest::params(None, body));
     HubMethodCall { tenant, operation }
 }
 
@@ -162,7 +154,8 @@ mod tests {
     #[test]
     fn hub_method_takes_parameters_from_body() {
         let asks = |name: &str, body: &str| {
-            let HubMethodCall { tenant, operation } = read_hub(name, body.as_bytes());
+            let HubMethodCall { tenant, operation } =
+                read_hub(&format!("hub/{name}"), body.as_bytes());
             let tenant = tenant.map(|tenant| format!("for {tenant} ")).unwrap_or_default();
             match operation {
                 Ok(operation) => format!("{tenant}{operation:?}"),
@@ -229,7 +222,7 @@ mod tests {
                 read(verb, &format!("tasks/{path}"), Some(&query), b"{}");
             }
             read_hub(&path, &body);
-            read_hub("questions/answer", &body);
+            read_hub("hub/questions/answer", &body);
         }
     }
 }

@@ -121,7 +121,7 @@ pub enum HubEventKind {
         /// Agent of the task.
         agent_id: AgentId,
     },
-    /// A notice arrived, or some were marked as seen: `hub/notices/list` has them.
+    /// A notice arrived, or some were marked as read: `hub/notices/list` has them.
     NoticesChanged {
         /// Tenant of the notices; only its listeners get the event.
         #[serde(skip)]

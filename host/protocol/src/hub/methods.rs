@@ -170,7 +170,7 @@ pub static METHODS: &[HubMethod] = &[
     questions::LATER,
     questions::HISTORY,
     notices::LIST,
-    notices::SEE,
+    notices::READ,
     permissions::LIST,
     permissions::ADD,
     permissions::REMOVE,

@@ -32,7 +32,7 @@ pub(crate) struct ListNotices {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SeeNotices {
+pub(crate) struct MarkReadParams {
     /// Ids of the notices, at most 1,000; either these or `all`.
     ids: Option<Vec<u64>>,
     /// True to mark all notices; either this or `ids`.
@@ -53,7 +53,7 @@ pub(crate) fn list(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads the parameters of `hub/notices/read`.
 pub(crate) fn mark_read(params: Value) -> Result<Operation, A2aError> {
-    let SeeNotices { ids, all, until } = read(params)?;
+    let MarkReadParams { ids, all, until } = read(params)?;
     let which = match ids {
         None if all => ReadNotices::All { until },
         Some(_) if all => {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn seen_notices_are_named_or_all() {
+    fn notices_to_mark_are_named_or_all() {
         let parsed = |params: Value| match mark_read(params) {
             Ok(Operation::Notice(NoticeRequest::MarkRead(which))) => Some(which),
             Ok(_) | Err(_) => None,

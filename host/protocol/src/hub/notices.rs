@@ -21,11 +21,11 @@ pub(super) const LIST: HubMethod = HubMethod {
 };
 
 /// `hub/notices/read`.
-pub(super) const SEE: HubMethod = HubMethod {
+pub(super) const READ: HubMethod = HubMethod {
     name: "hub/notices/read",
     summary: "Mark notices as read: some by their ids, or all until one of them",
     example: r#"{"all": true, "until": 41}"#,
-    params: notice_params::SeeNotices::json_schema,
+    params: notice_params::MarkReadParams::json_schema,
     result: SchemaGenerator::subschema_for::<NoticesRead>,
     read: notice_params::mark_read,
     ..PLAIN

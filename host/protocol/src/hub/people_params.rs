@@ -104,39 +104,37 @@ fn scopes_of(scopes: Vec<String>) -> Result<Vec<String>, A2aError> {
     scopes.into_iter().map(|scope| bounded("scopes", scope, MAX_WORD)).collect()
 }
 
-/// Operation for a request for people.
-fn people(request: PeopleRequest) -> Operation {
-    Operation::People(request)
+fn name_and_role(params: Value) -> Result<(String, String), A2aError> {
+    let PersonParams { name, role } = read(params)?;
+    Ok((bounded("name", name, MAX_WORD)?, bounded("role", role, MAX_WORD)?))
 }
 
 /// Reads `hub/people/list`, which has no parameters.
 pub(crate) fn list(_: Value) -> Result<Operation, A2aError> {
-    Ok(people(PeopleRequest::List))
+    Ok(Operation::People(PeopleRequest::List))
 }
 
 /// Reads `hub/people/me`, which has no parameters.
 pub(crate) fn me(_: Value) -> Result<Operation, A2aError> {
-    Ok(people(PeopleRequest::Me))
+    Ok(Operation::People(PeopleRequest::Me))
 }
 
 /// Reads the parameters of `hub/people/add`.
 pub(crate) fn add(params: Value) -> Result<Operation, A2aError> {
-    let PersonParams { name, role } = read(params)?;
-    let (name, role) = (bounded("name", name, MAX_WORD)?, bounded("role", role, MAX_WORD)?);
-    Ok(people(PeopleRequest::Add { name, role }))
+    let (name, role) = name_and_role(params)?;
+    Ok(Operation::People(PeopleRequest::Add { name, role }))
 }
 
 /// Reads the parameters of `hub/people/role`.
 pub(crate) fn role(params: Value) -> Result<Operation, A2aError> {
-    let PersonParams { name, role } = read(params)?;
-    let (name, role) = (bounded("name", name, MAX_WORD)?, bounded("role", role, MAX_WORD)?);
-    Ok(people(PeopleRequest::SetRole { name, role }))
+    let (name, role) = name_and_role(params)?;
+    Ok(Operation::People(PeopleRequest::SetRole { name, role }))
 }
 
 /// Reads the parameters of `hub/people/remove`.
 pub(crate) fn remove(params: Value) -> Result<Operation, A2aError> {
     let NameParams { name } = read(params)?;
-    Ok(people(PeopleRequest::Remove { name: bounded("name", name, MAX_WORD)? }))
+    Ok(Operation::People(PeopleRequest::Remove { name: bounded("name", name, MAX_WORD)? }))
 }
 
 /// Reads the parameters of `hub/people/invite`.
@@ -147,7 +145,7 @@ pub(crate) fn invite(params: Value) -> Result<Operation, A2aError> {
         let why = format!("must be between 1 and {MAX_INVITATION_MS}: an invitation expires");
         return Err(A2aError::invalid("forMs", why));
     }
-    Ok(people(PeopleRequest::Invite(KeyTerms {
+    Ok(Operation::People(PeopleRequest::Invite(KeyTerms {
         person: bounded("name", name, MAX_WORD)?,
         label: String::new(),
         scopes: scopes_of(scopes)?,
@@ -163,7 +161,7 @@ pub(crate) fn new_key(params: Value) -> Result<Operation, A2aError> {
         let why = format!("must be at most {MAX_KEY_MS}; 0 makes a key that does not expire");
         return Err(A2aError::invalid("forMs", why));
     }
-    Ok(people(PeopleRequest::NewKey(KeyTerms {
+    Ok(Operation::People(PeopleRequest::NewKey(KeyTerms {
         person: bounded("person", person, MAX_WORD)?,
         label: bounded("label", label, MAX_WORD)?,
         scopes: scopes_of(scopes)?,
@@ -174,7 +172,7 @@ pub(crate) fn new_key(params: Value) -> Result<Operation, A2aError> {
 /// Reads the parameters of `hub/keys/revoke`.
 pub(crate) fn revoke_key(params: Value) -> Result<Operation, A2aError> {
     let RevokeKeyParams { id } = read(params)?;
-    Ok(people(PeopleRequest::RevokeKey { id: bounded("id", id, MAX_WORD)? }))
+    Ok(Operation::People(PeopleRequest::RevokeKey { id: bounded("id", id, MAX_WORD)? }))
 }
 
 /// Reads the body of `POST /join`: an invitation, and the label of the key.
@@ -184,7 +182,7 @@ pub(crate) fn revoke_key(params: Value) -> Result<Operation, A2aError> {
 /// If the body is not of this form.
 pub fn join(body: Value) -> Result<Operation, A2aError> {
     let JoinParams { invitation, label } = read(body)?;
-    Ok(people(PeopleRequest::Join {
+    Ok(Operation::People(PeopleRequest::Join {
         invitation: bounded("invitation", invitation, MAX_INVITATION)?,
         label: bounded("label", label, MAX_WORD)?,
     }))

@@ -331,11 +331,12 @@ impl Connection {
     /// reported them.
     async fn tell_commands(&self, id: &str) {
         let Ok(found) = self.latest_commands(id).await else { return };
-        // Another agent may have none.
-        let found = found.filter(|update| !commands::names(update).is_empty());
-        let update = found.or_else(|| self.has_commands(id).then(commands::none));
-        let Some(update) = update else { return };
+        let update = found.unwrap_or_else(commands::none);
         let names = commands::names(&update);
+        // Another agent may have none.
+        if names.is_empty() && !self.has_commands(id) {
+            return;
+        }
         if self.sessions.with(id, |session| session.commands = names).is_ok() {
             self.send_update(id, update).await;
         }

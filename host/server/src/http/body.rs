@@ -1,5 +1,6 @@
 //! Reader for HTTP request bodies with limits on size and time.
 
+use super::reply::plain_error;
 use crate::MAX_REQUEST;
 use a2a_hub_protocol::error::{A2aError, ErrorKind};
 use a2a_hub_rpc::dispatcher::{Dispatcher, request_timeout};
@@ -9,6 +10,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use serde_json::Value;
 use tokio::time::timeout;
 
 /// Error for a body that could not be read.
@@ -60,4 +62,18 @@ pub(crate) async fn read_body_of(
             Err(BodyError { status: StatusCode::REQUEST_TIMEOUT, why })
         }
     }
+}
+
+/// Reads a whole body of at most `max` bytes as JSON, for a path that is no binding's; or returns
+/// the error response.
+pub(crate) async fn read_json(
+    dispatcher: &Dispatcher,
+    request: Request,
+    max: usize,
+) -> Result<Value, Response> {
+    let body = read_body_of(dispatcher, request, max).await;
+    let body =
+        body.map_err(|unread| unread.answer(plain_error(unread.status, &unread.why.message)))?;
+    serde_json::from_slice(&body)
+        .map_err(|_| plain_error(StatusCode::BAD_REQUEST, "the body must be JSON"))
 }

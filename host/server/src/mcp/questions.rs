@@ -9,7 +9,6 @@
 use super::{call::McpCall, question, result, structured::object, tools::Answer};
 use crate::mcp::model::question_tools::{are_for, cleaned, denies, of_list, of_results};
 use a2a_hub_core::text::{plain_text, terminal};
-use a2a_hub_engine::Reply;
 use a2a_hub_protocol::{
     error::A2aError,
     id::{QuestionId, TaskId},
@@ -125,7 +124,7 @@ impl McpCall<'_> {
 
     /// Question that an answer is for, if the user may have to confirm it.
     async fn question_to_confirm(&self, answer: &Answer) -> Result<Option<QuestionId>, A2aError> {
-        if denies(&answer.message) || !self.asks_to_confirm() {
+        if !self.needs_confirmation(&answer.message) {
             return Ok(None);
         }
         let id = match &answer.question_id {
@@ -139,10 +138,10 @@ impl McpCall<'_> {
         Ok(id.map(QuestionId::new))
     }
 
-    /// True if the client can have its user confirm an answer. Programs of agents answer no
-    /// permissions at all.
-    fn asks_to_confirm(&self) -> bool {
-        are_for(&self.caller) && self.shows_forms()
+    /// True if an answer may permit something, and the client can have its user confirm it.
+    /// Programs of agents answer no permissions at all.
+    fn needs_confirmation(&self, answer: &str) -> bool {
+        !denies(answer) && are_for(&self.caller) && self.shows_forms()
     }
 
     /// Has the user confirm an answer to those of the questions that ask for a permission.
@@ -152,7 +151,7 @@ impl McpCall<'_> {
         answer: &str,
         confirmed: Option<ConfirmedByUser>,
     ) -> Result<UserDecision, A2aError> {
-        if denies(answer) || !self.asks_to_confirm() {
+        if !self.needs_confirmation(answer) {
             return Ok(UserDecision::Confirmed);
         }
         let permissions = self.open_permissions(ids).await?;
@@ -211,10 +210,11 @@ impl McpCall<'_> {
     }
 
     async fn on_questions(&self, request: QuestionRequest) -> Result<QuestionAnswer, A2aError> {
-        match self.dispatcher.ask(&self.caller, Operation::Question(request)).await?.0 {
-            Reply::One(operation::Answer::Question(answer)) => Ok(answer),
-            Reply::One(_) | Reply::Stream(_) => Err(unexpected()),
-        }
+        let operation = Operation::Question(request);
+        let operation::Answer::Question(answer) = self.answer_of(operation).await? else {
+            return Err(unexpected());
+        };
+        Ok(answer)
     }
 }
 

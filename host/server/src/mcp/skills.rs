@@ -52,7 +52,8 @@ pub(super) async fn tools_of(agents: Vec<AgentInfo>) -> Result<Vec<Tool>, A2aErr
 }
 
 impl McpCall<'_> {
-    async fn answer_of(&self, operation: Operation) -> Result<Answer, A2aError> {
+    /// Answer to an operation that gives one.
+    pub(super) async fn answer_of(&self, operation: Operation) -> Result<Answer, A2aError> {
         match self.dispatcher.ask(&self.caller, operation).await?.0 {
             Reply::One(answer) => Ok(answer),
             Reply::Stream(_) => Err(unexpected()),

@@ -2,7 +2,7 @@
 //! decided in the terminal.
 
 use crate::http::{
-    body::read_body_of,
+    body::read_json,
     origin_guard::{self, PresentedThumbprint},
     reply::plain_error,
 };
@@ -20,7 +20,6 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use serde_json::Value;
 
 /// Largest body, in bytes.
 const MAX_BODY: usize = 4_096;
@@ -30,12 +29,9 @@ pub(super) async fn pair(State(dispatcher): State<Dispatcher>, request: Request)
     let devices = dispatcher.hub().devices();
     let caller = origin_guard::principal(&request);
     let thumbprint = request.extensions().get().cloned();
-    let body = match read_body_of(&dispatcher, request, MAX_BODY).await {
+    let body = match read_json(&dispatcher, request, MAX_BODY).await {
         Ok(body) => body,
-        Err(unread) => return unread.answer(plain_error(unread.status, &unread.why.message)),
-    };
-    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return plain_error(StatusCode::BAD_REQUEST, "the body must be JSON");
+        Err(refused) => return refused,
     };
     if let Principal::Device { id } = caller {
         let token = body["token"].as_str().unwrap_or_default();

@@ -340,7 +340,7 @@ async fn keys_identify_people_and_raise_no_agent() {
         (Own, "|authorization: Bearer OPERATOR", "operator-token"),
         (Own, "|authorization: Bearer ACME", "client:acme"),
         (Agent, "", "agent:codex/tree/1.2"),
-        // A page may send a key of its own, and a foreign one may send nothing.
+        // A page may send its key, and a foreign one may send nothing.
         (Own, "|origin: http://localhost:8080|authorization: Bearer KEY", "person:ada/ID"),
         (Own, "|origin: http://evil.example|authorization: Bearer KEY", "403"),
     ] {

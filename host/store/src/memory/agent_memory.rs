@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     AgentMemory, ContextMemory, MemoryShare, Search, StorageError,
-    context_memory::{HolderSizes, Size, holder_after, require_within_limits},
+    context_memory::{HolderSizes, Size, require_within_limits},
 };
 use a2a_hub_core::{
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
@@ -54,7 +54,7 @@ impl AgentMemory for MemoryStorage {
     ) -> Result<(), StorageError> {
         let mut inner = self.to_write()?;
         let Stored { memories, context_memories, .. } = &mut *inner;
-        let mut sizes = holder_sizes(memories.get(owner), context_memories, owner);
+        let sizes = holder_sizes(memories.get(owner), context_memories, owner);
         let memory = memories.entry(owner.clone()).or_default();
         let old = memory.get(key);
         let of_old = old.map(|entry| Size { bytes: entry.bytes(key), items: 0 });
@@ -67,13 +67,8 @@ impl AgentMemory for MemoryStorage {
             return Err(StorageError::Full { owner: owner.clone(), would_hold, max_bytes });
         }
         let old_holder = old.map(|entry| entry.holder.as_str());
-        let new_holder = holder_after(old_holder, holder, (before, after)).to_owned();
-        if let Some(old_holder) = old_holder {
-            sizes.remove(old_holder, before);
-        }
-        sizes.add(&new_holder, after);
         let capacity = MemoryCapacity { max_bytes, max_items: 0 };
-        sizes.require_share(holder, (before, after), capacity)?;
+        let new_holder = sizes.holder_after_write(old_holder, holder, (before, after), capacity)?;
         memory.insert(key.to_owned(), ValueEntry { value, holder: new_holder });
         Ok(())
     }
@@ -111,7 +106,7 @@ impl ContextMemory for MemoryStorage {
     ) -> Result<(), StorageError> {
         let mut inner = self.to_write()?;
         let Stored { context_memories, memories, .. } = &mut *inner;
-        let mut sizes = holder_sizes(memories.get(&scope.owner), context_memories, &scope.owner);
+        let sizes = holder_sizes(memories.get(&scope.owner), context_memories, &scope.owner);
         let old = context_memories.get(scope);
         let (old_holder, before) =
             (old.map(|old| old.holder.clone()), old.map(IndexedMemory::size));
@@ -119,12 +114,6 @@ impl ContextMemory for MemoryStorage {
         let mut memory = old.cloned().unwrap_or_default();
         memory.change(changes);
         let after = memory.size();
-        holder_after(old_holder.as_deref(), &share.holder, (before, after))
-            .clone_into(&mut memory.holder);
-        if let Some(old_holder) = &old_holder {
-            sizes.remove(old_holder, before);
-        }
-        sizes.add(&memory.holder, after);
         let all_before = context_memory::size(context_memories, &scope.owner);
         let all = Size {
             bytes: (all_before.bytes + after.bytes).saturating_sub(before.bytes),
@@ -133,7 +122,9 @@ impl ContextMemory for MemoryStorage {
         let values = memories.get(&scope.owner).into_iter().flatten();
         let values = values.map(|(key, entry)| entry.bytes(key)).sum();
         require_within_limits(scope, all_before, all, values, limits)?;
-        sizes.require_share(&share.holder, (before, after), share.capacity)?;
+        let (old_holder, written) = (old_holder.as_deref(), (before, after));
+        memory.holder =
+            sizes.holder_after_write(old_holder, &share.holder, written, share.capacity)?;
         context_memories.insert(scope.clone(), memory);
         Ok(())
     }

@@ -25,13 +25,13 @@ pub(super) struct NoticeTable {
 }
 
 impl NoticeTable {
-    /// Adds the notices of a log's events after number `after`; `starter` requested the first
+    /// Adds the notices of a log's events after number `after`; `begun_by` requested the first
     /// event. Returns true if it added any.
     pub(super) fn add(
         &mut self,
         head: &Head,
         events: &[Arc<TaskEvent>],
-        starter: Option<&Principal>,
+        begun_by: Option<&Principal>,
         after: u64,
     ) -> bool {
         let created = match events.first().map(Arc::as_ref) {
@@ -44,7 +44,7 @@ impl NoticeTable {
         let new = new.filter_map(|event| NewNotice::of_event(event, is_root));
         let mut has_new = false;
         for NewNotice { kind, text, at } in
-            new.filter(|notice| !notice.is_awaited(starter) && notice.fits(created))
+            new.filter(|notice| !notice.is_awaited(|| begun_by.cloned()) && notice.fits(created))
         {
             let same = |row: &StoredNotice| row.task == head.task && row.kind == kind;
             self.rows.retain(|row| !same(row) || row.text == text);

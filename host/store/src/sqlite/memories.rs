@@ -4,10 +4,7 @@ use super::{
     db::{failure::SqliteFailure, schema::integer},
     log::memory_sizes,
 };
-use crate::{
-    StorageError,
-    context_memory::{Size, holder_after},
-};
+use crate::{StorageError, context_memory::Size};
 use a2a_hub_core::{
     context_memory::model::MemoryCapacity, plugin::installation::InstallationId,
     scheduling::memory_shares::MemoryHolder,
@@ -63,14 +60,10 @@ pub(super) fn remember(
         let owner = owner.clone();
         return Err(StorageError::Full { owner, would_hold, max_bytes }.into());
     }
-    let holder = holder_after(old_holder, writer, (before, after));
-    let mut sizes = memory_sizes::of_holders(db, owner)?;
-    if let Some(old_holder) = old_holder {
-        sizes.remove(old_holder, before);
-    }
-    sizes.add(holder, after);
     let capacity = MemoryCapacity { max_bytes, max_items: 0 };
-    sizes.require_share(writer, (before, after), capacity).map_err(StorageError::from)?;
+    let holder = memory_sizes::of_holders(db, owner)?
+        .holder_after_write(old_holder, writer, (before, after), capacity)
+        .map_err(StorageError::from)?;
     let sql = "INSERT OR REPLACE INTO memories (agent, key, value, holder) VALUES (?1, ?2, ?3, ?4)";
     db.prepare_cached(sql)?.execute(params![owner.as_str(), key, value, holder])?;
     resize(db, owner, new_size)

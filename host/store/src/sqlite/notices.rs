@@ -33,22 +33,22 @@ pub(in crate::sqlite) fn add(
 ) -> Result<bool, SqliteFailure> {
     let mut has_new = false;
     let is_root = head.parent.is_none();
+    // The beginning is at hand if the task begins and ends in one append. An unreadable one must
+    // not keep the task from ending.
+    let begun = match events.first().map(Arc::as_ref) {
+        Some(TaskEvent::Created(created)) => Some(created.as_ref()),
+        Some(_) | None => None,
+    };
     for notice in events.iter().filter_map(|event| NewNotice::of_event(event, is_root)) {
-        // The beginning is at hand if the task begins and ends in one append.
-        let created = match events.first().map(Arc::as_ref) {
-            Some(TaskEvent::Created(created)) => Some(Cow::Borrowed(created.as_ref())),
-            Some(_) | None => None,
-        };
-        let starter = match &created {
+        let begun_by = || match begun {
             Some(_) => by.and_then(Principal::from_log),
-            // An unreadable beginning must not keep the task from ending.
-            None => starter(db, &head.task).unwrap_or_default(),
+            None => begun_by(db, &head.task).unwrap_or_default(),
         };
-        if notice.is_awaited(starter.as_ref()) {
+        if notice.is_awaited(begun_by) {
             continue;
         }
-        let created = match created {
-            Some(created) => Some(created),
+        let created = match begun {
+            Some(created) => Some(Cow::Borrowed(created)),
             None => beginning(db, &head.task).unwrap_or_default().map(Cow::Owned),
         };
         if notice.fits(created.as_deref()) {
@@ -59,7 +59,7 @@ pub(in crate::sqlite) fn add(
 }
 
 /// Principal that began the task.
-fn starter(db: &Connection, task: &TaskId) -> Result<Option<Principal>, SqliteFailure> {
+fn begun_by(db: &Connection, task: &TaskId) -> Result<Option<Principal>, SqliteFailure> {
     let mut found = db.prepare_cached("SELECT asker FROM events WHERE task = ?1 AND seq = 1")?;
     let by: Option<Option<String>> =
         found.query_row([task.as_str()], |row| row.get(0)).optional()?;

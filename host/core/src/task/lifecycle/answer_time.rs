@@ -5,14 +5,8 @@ use std::time::{Duration, Instant};
 
 impl Lifecycle {
     fn answer_deadline(&self) -> Option<AnswerDeadline> {
-        match self.phase {
-            Phase::Asking { answer, .. } | Phase::Evicted { answer } => Some(answer),
-            Phase::Queued { .. }
-            | Phase::Working { .. }
-            | Phase::Returning { .. }
-            | Phase::Leaving
-            | Phase::Over => None,
-        }
+        let mut lifecycle = *self;
+        lifecycle.answer_deadline_mut().copied()
     }
 
     fn answer_deadline_mut(&mut self) -> Option<&mut AnswerDeadline> {

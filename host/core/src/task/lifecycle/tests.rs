@@ -583,7 +583,7 @@ proptest! {
             prop_assert!(!task.is_over() || task.wake_at().is_none());
             prop_assert!(task.warn_at().is_none_or(|at| task.answer_until().is_some_and(|end| at < end)));
             if task.take_warning(now) {
-                prop_assert!(task.is_expiring(now) && !task.take_warning(now), "it is told once");
+                prop_assert!(task.is_expiring(now) && !task.take_warning(now), "it warns once");
             }
             // Two timers may expire at once: an unanswered question, and the task's own deadline.
             let mut woken = task;

@@ -91,8 +91,9 @@ impl TaskActor {
     /// Updates the marks after an event. A question that was set aside while it was queued is
     /// stored as such once it is open; a closed one does not count as expiring any more.
     pub(in crate::tasks) async fn update_question_marks(&mut self) {
-        let now = Instant::now().into_std();
-        if self.question_marks.expiring.is_some() && !self.lifecycle.is_expiring(now) {
+        if self.question_marks.expiring.is_some()
+            && !self.lifecycle.is_expiring(Instant::now().into_std())
+        {
             self.question_marks.expiring = None;
         }
         if !self.question_marks.has_unstored() {

@@ -377,7 +377,7 @@ impl Questions<'_> {
             return Err(unknown(&id).into());
         };
         if let Some(why) = self.refusal(Some(&entry)).await? {
-            return Err(A2aError::new(ErrorKind::Authentication, why.to_string()).into());
+            return Err(why.into());
         }
         let mut is_postponed = false;
         let mut tasks = entry.tasks;

@@ -6,7 +6,7 @@
 use super::key;
 use crate::{
     MemoryShare, Search, StorageError,
-    context_memory::{Indexed, Size, bytes_of, holder_after, of_items, require_within_limits},
+    context_memory::{Indexed, Size, bytes_of, of_items, require_within_limits},
     sqlite::{
         db::{failure::SqliteFailure, schema::integer},
         log::memory_sizes,
@@ -102,14 +102,9 @@ pub(in crate::sqlite) fn change(
         limits,
     )?;
     let after = now.size();
-    holder_after(old_holder.as_deref(), &share.holder, (before, after)).clone_into(&mut now.holder);
-    let mut sizes = memory_sizes::of_holders(db, &scope.owner)?;
-    if let Some(old_holder) = &old_holder {
-        sizes.remove(old_holder, before);
-    }
-    sizes.add(&now.holder, after);
-    sizes
-        .require_share(&share.holder, (before, after), share.capacity)
+    let (old_holder, written) = (old_holder.as_deref(), (before, after));
+    now.holder = memory_sizes::of_holders(db, &scope.owner)?
+        .holder_after_write(old_holder, &share.holder, written, share.capacity)
         .map_err(StorageError::from)?;
     // Nothing is refused from here on.
     upsert(db, scope, is_new, &mut now)?;
