@@ -231,7 +231,7 @@ impl Local {
             self.address(send, agent)?;
         } else if let Some(speaks) = &self.speaks {
             let why = format!("`{speaks}` may call agents, and ask nothing else of the hub");
-            return Err(A2aError::new(ErrorKind::Authentication, why));
+            return Err(A2aError::new(ErrorKind::PermissionDenied, why));
         }
         match self.shared.engine.handle(&Principal::Operator, None, operation).await? {
             Reply::One(answer) => Ok(hub::answer::write(answer, "")),
@@ -316,7 +316,7 @@ impl Local {
         let why = format!(
             "`{speaks}` may not call {whom}; the program allows it with `allow(\"{speaks}\", …)`"
         );
-        Err(A2aError::new(ErrorKind::Authentication, why))
+        Err(A2aError::new(ErrorKind::PermissionDenied, why))
     }
 }
 

@@ -32,7 +32,7 @@ impl From<Unavailable> for HubError {
 /// The role of a person, or the key, lacks a right.
 impl From<RightsDenied> for HubError {
     fn from(why: RightsDenied) -> Self {
-        A2aError::new(ErrorKind::Authentication, why.to_string()).into()
+        A2aError::new(ErrorKind::PermissionDenied, why.to_string()).into()
     }
 }
 

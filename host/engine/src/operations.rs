@@ -157,8 +157,8 @@ impl Hub {
         match self.may(caller, operation) {
             Ok(()) => Ok(measured),
             Err(denied) => {
-                tracing::warn!(%denied, "an operation was refused");
-                measured.finish(Err(A2aError::new(ErrorKind::Authentication, denied)))
+                tracing::warn!(denied = %denied.message, "an operation was refused");
+                measured.finish(Err(denied))
             }
         }
     }

@@ -93,7 +93,7 @@ impl CommandError {
     /// True if the hub denies the operation to this caller, for example to a program that an agent
     /// started.
     pub fn is_denied(&self) -> bool {
-        self.is(ErrorKind::Authentication.reason())
+        self.is(ErrorKind::PermissionDenied.reason()) || self.is(ErrorKind::Authentication.reason())
     }
 
     /// Sets the command that fixes the error.
@@ -201,6 +201,7 @@ pub fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
         USAGE => 2,
         reason if unreachable.contains(&reason) => 3,
         reason if reason == ErrorKind::Authentication.reason() => 4,
+        reason if reason == ErrorKind::PermissionDenied.reason() => 4,
         reason if reason == ErrorKind::Timeout.reason() => 5,
         _ => scheme.status(Exit::Fault, false),
     }
@@ -231,6 +232,7 @@ mod tests {
             ("AGENT_NOT_FOUND", 3),
             (AGENT_UNREACHABLE, 3),
             ("AUTHENTICATION_ERROR", 4),
+            ("PERMISSION_DENIED", 4),
             ("TIMEOUT_ERROR", 5),
             ("TASK_NOT_FOUND", 1),
             (FAILED, 1),

@@ -21,9 +21,9 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::port::delegate::ChildRequest;
 
 impl Hub {
-    /// Checks that a caller may perform an operation at all. The error is the reason.
-    pub(super) fn may(&self, caller: &Principal, operation: &Operation) -> Result<(), String> {
-        match self.rights_of(caller).map_err(|why| why.to_string())? {
+    /// Checks that a caller may perform an operation at all.
+    pub(super) fn may(&self, caller: &Principal, operation: &Operation) -> Result<(), A2aError> {
+        let denied = match self.rights_of(caller)? {
             Some(rights) => {
                 let rule = access_control::rule_for_people(operation);
                 rights.may(rule).map_err(|why| why.to_string())
@@ -32,7 +32,13 @@ impl Hub {
                 let needed = access_control::needed(operation);
                 caller.may(needed).map_err(|why| why.to_string())
             }
-        }
+        };
+        let kind = if *caller == Principal::Anonymous {
+            ErrorKind::Authentication
+        } else {
+            ErrorKind::PermissionDenied
+        };
+        denied.map_err(|why| A2aError::new(kind, why))
     }
 
     /// Rights of a person; `None` for other callers.
@@ -76,6 +82,10 @@ impl Hub {
         };
         let Some(task) = operation.task() else { return Ok(()) };
         let initiator = self.tasks.initiator(task).await?.map(|by| by.identity());
+        if initiator.is_none() {
+            // An unknown task is not found, which says more than a refusal.
+            self.tasks.get(task).await?;
+        }
         rights.may_change(initiator.as_deref())?;
         if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation
             && let Err(why) = rights.require(KeyScope::Approve)
@@ -91,7 +101,7 @@ impl Hub {
                 let why = format!(
                     "{why}; it answers other questions by their ids, such as by `hub/questions/answer`"
                 );
-                return Err(A2aError::new(ErrorKind::Authentication, why).into());
+                return Err(A2aError::new(ErrorKind::PermissionDenied, why).into());
             }
         }
         Ok(())
@@ -117,7 +127,7 @@ impl Hub {
                 let why = format!(
                     "task `{id}` is the one that this program works on: its agent ends it, or its client"
                 );
-                return Err(A2aError::new(ErrorKind::Authentication, why).into());
+                return Err(A2aError::new(ErrorKind::PermissionDenied, why).into());
             }
             return self.tasks.require_within(task, id).await;
         }
@@ -148,7 +158,7 @@ impl Hub {
     fn may_see(&self, caller: &AgentId, agent: &AgentId) -> Result<(), HubError> {
         let caller = self.agent(Some(caller.clone()))?;
         caller.may_call(agent).map_err(|why| {
-            HubError::from(A2aError::new(ErrorKind::Authentication, why.to_string()))
+            HubError::from(A2aError::new(ErrorKind::PermissionDenied, why.to_string()))
         })
     }
 

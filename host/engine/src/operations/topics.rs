@@ -65,7 +65,7 @@ pub(super) fn require_delegation(
     id: &AgentId,
     feature: &str,
 ) -> Result<Arc<Agent>, HubError> {
-    let refused = |why: String| A2aError::new(ErrorKind::Authentication, why);
+    let refused = |why: String| A2aError::new(ErrorKind::PermissionDenied, why);
     let Some(agent) = hub.agents.find(id) else {
         let why = format!("the agent `{id}` was removed, so its programs may not use {feature}");
         return Err(refused(why).into());

@@ -40,8 +40,10 @@ pub enum ErrorKind {
     AgentUnavailable,
     /// The operation exists, but is not supported here.
     UnsupportedOperation,
-    /// The caller is not authenticated, or not authorized.
+    /// The caller is not authenticated.
     Authentication,
+    /// The caller is authenticated, and may not do this. The hub's dialect has one code for both.
+    PermissionDenied,
     /// The operation exceeded its timeout.
     Timeout,
     /// The conversation does not exist.
@@ -89,7 +91,7 @@ struct KindRow {
 
 impl ErrorKind {
     /// All kinds, in the order of their hub codes.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Parse,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -101,6 +103,7 @@ impl ErrorKind {
         Self::AgentUnavailable,
         Self::UnsupportedOperation,
         Self::Authentication,
+        Self::PermissionDenied,
         Self::Timeout,
         Self::ContextNotFound,
         Self::PushNotSupported,
@@ -129,6 +132,7 @@ impl ErrorKind {
             Self::AgentUnavailable          => (-32004, "AGENT_UNAVAILABLE",                  HUB, -32603, "UNAVAILABLE",         503),
             Self::UnsupportedOperation      => (-32005, "UNSUPPORTED_OPERATION",              A2A, -32004, "FAILED_PRECONDITION", 400),
             Self::Authentication            => (-32006, "AUTHENTICATION_ERROR",               HUB, -32600, "UNAUTHENTICATED",     401),
+            Self::PermissionDenied          => (-32006, "PERMISSION_DENIED",                  HUB, -32600, "PERMISSION_DENIED",   403),
             Self::Timeout                   => (-32007, "TIMEOUT_ERROR",                      HUB, -32603, "DEADLINE_EXCEEDED",   504),
             Self::ContextNotFound           => (-32008, "CONTEXT_NOT_FOUND",                  HUB, -32602, "NOT_FOUND",           404),
             Self::PushNotSupported          => (-32009, "PUSH_NOTIFICATION_NOT_SUPPORTED",    A2A, -32003, "FAILED_PRECONDITION", 400),
@@ -186,7 +190,8 @@ impl ErrorKind {
     fn from_http(status: u16) -> Self {
         match status {
             400 => Self::InvalidRequest,
-            401 | 403 => Self::Authentication,
+            401 => Self::Authentication,
+            403 => Self::PermissionDenied,
             // Among resources with a path, only tasks are created and deleted at run time.
             404 => Self::TaskNotFound,
             405 => Self::MethodNotFound,
@@ -206,7 +211,8 @@ impl ErrorKind {
         match name {
             "INVALID_ARGUMENT" | "OUT_OF_RANGE" => Self::InvalidParams,
             "NOT_FOUND" => Self::TaskNotFound,
-            "UNAUTHENTICATED" | "PERMISSION_DENIED" => Self::Authentication,
+            "UNAUTHENTICATED" => Self::Authentication,
+            "PERMISSION_DENIED" => Self::PermissionDenied,
             "FAILED_PRECONDITION" | "UNIMPLEMENTED" => Self::UnsupportedOperation,
             "UNAVAILABLE" | "RESOURCE_EXHAUSTED" | "CANCELLED" => Self::AgentUnavailable,
             "DEADLINE_EXCEEDED" => Self::Timeout,
@@ -404,7 +410,8 @@ mod tests {
     fn codes_and_reasons_are_distinct() {
         let codes: HashSet<_> = ErrorKind::ALL.map(ErrorKind::hub_code).into();
         let reasons: HashSet<_> = ErrorKind::ALL.map(ErrorKind::reason).into();
-        assert_eq!((codes.len(), reasons.len()), (ErrorKind::ALL.len(), ErrorKind::ALL.len()));
+        // Refusals for lack of an identity and of a right share the code of the dialect.
+        assert_eq!((codes.len() + 1, reasons.len()), (ErrorKind::ALL.len(), ErrorKind::ALL.len()));
         for kind in ErrorKind::ALL {
             let read = |json: Value| A2aError::read_official(&json).map(|error| error.kind);
             let error = A2aError::new(kind, "no");
@@ -436,6 +443,7 @@ mod tests {
         AGENT_UNAVAILABLE -32603 UNAVAILABLE 503
         UNSUPPORTED_OPERATION -32004 FAILED_PRECONDITION 400
         AUTHENTICATION_ERROR -32600 UNAUTHENTICATED 401
+        PERMISSION_DENIED -32600 PERMISSION_DENIED 403
         TIMEOUT_ERROR -32603 DEADLINE_EXCEEDED 504
         CONTEXT_NOT_FOUND -32602 NOT_FOUND 404
         PUSH_NOTIFICATION_NOT_SUPPORTED -32003 FAILED_PRECONDITION 400

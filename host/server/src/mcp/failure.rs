@@ -16,7 +16,7 @@ pub(super) async fn answered<T>(
 pub(super) fn error(why: &A2aError) -> ErrorData {
     let code = if why.kind == ErrorKind::Internal {
         ErrorCode::INTERNAL_ERROR
-    } else if why.kind == ErrorKind::Authentication {
+    } else if matches!(why.kind, ErrorKind::Authentication | ErrorKind::PermissionDenied) {
         ErrorCode::INVALID_REQUEST
     } else {
         ErrorCode::INVALID_PARAMS

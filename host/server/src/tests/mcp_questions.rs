@@ -132,7 +132,7 @@ async fn program_of_agent_has_no_question_tools() {
     }
     let list = Operation::Question(QuestionRequest::History { limit: 1, before: None });
     let refused = stand.dispatcher.ask(&caller, list).await.err().map(|why| why.kind);
-    assert_eq!(refused, Some(ErrorKind::Authentication), "the gate refuses it as well");
+    assert_eq!(refused, Some(ErrorKind::PermissionDenied), "the gate refuses it as well");
     assert_eq!(open(&mut client).await, 1, "nothing was answered");
 }
 

@@ -76,7 +76,7 @@ async fn tenant_token_is_scoped_on_every_binding() -> Result<()> {
     // A program of the hub's user counts as the operator, but not with an invalid token: it would
     // see more than with a valid one.
     let (status, _) = Web::of(&hub, token(&hub, "acme")?).get("/metrics").await?;
-    assert_eq!(status, 401, "that is for the operator alone, and the hub is not down");
+    assert_eq!(status, 403, "that is for the operator alone, and the hub is not down");
     for unknown in ["Bearer 00", "bearer ", "Bearer", "Basic YTpi"] {
         let own = Web::of(&hub, unknown.to_owned());
         let (status, told) = own.get("/agents/guest/rest/tasks").await?;

@@ -37,7 +37,7 @@ pub(in crate::tasks) fn failed(action: &str, why: &StorageError) -> Failure {
 pub(in crate::tasks) fn refused_to(why: Failure) -> HubError {
     let (kind, message) = match why {
         Failure::Invalid(message) => (ErrorKind::InvalidParams, message),
-        Failure::Denied(message) => (ErrorKind::Authentication, message),
+        Failure::Denied(message) => (ErrorKind::PermissionDenied, message),
         Failure::Timeout => (ErrorKind::Timeout, why.to_string()),
         Failure::Unsupported(_)
         | Failure::Cancelled

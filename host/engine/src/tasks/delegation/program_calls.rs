@@ -55,7 +55,7 @@ impl Tasks {
                 "give another agent a task: task `{task}`, which this program was started for, is not at work, or its agent is \
                  granted no other agents (`delegate` in its grant)"
             );
-            A2aError::new(ErrorKind::Authentication, why)
+            A2aError::new(ErrorKind::PermissionDenied, why)
         })
     }
 
@@ -76,7 +76,7 @@ impl Tasks {
             let why = format!(
                 "answer task `{id}`: it asks for permission or for a login, which is for the client of the task at the root"
             );
-            return Err(A2aError::new(ErrorKind::Authentication, why).into());
+            return Err(A2aError::new(ErrorKind::PermissionDenied, why).into());
         }
         let message = answer_to(&question, &task, message);
         self.answer(id, message, ClientCapabilities::default(), None, by).await

@@ -162,7 +162,7 @@ impl PermissionOperations<'_> {
                 "{denied}: a standing permission for a program that runs code of the workspace, or \
                  for more than 30 days, needs the operator"
             );
-            return Err(A2aError::new(ErrorKind::Authentication, why).into());
+            return Err(A2aError::new(ErrorKind::PermissionDenied, why).into());
         }
         let scope = scope_of_task(self.0, task, agent).await?;
         let (tenant, by) = (task.context_id.tenant(), caller.principal.to_log());
