@@ -1,7 +1,7 @@
 //! Tenants of one hub, and credentials of their clients.
 
-use crate::{Endpoints, message_to};
-use anyhow::Result;
+use crate::{Client, Endpoints, message_to};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -15,6 +15,15 @@ pub const TENANTS: &str = "
 pub fn token(hub: &Endpoints, tenant: &str) -> Result<String> {
     let token = fs::read_to_string(hub.data_dir().join("tenants").join(tenant))?;
     Ok(format!("Bearer {}", token.trim()))
+}
+
+/// Key of a person whom the operator lets in as a member.
+pub async fn new_key(hub: &Endpoints, person: &str) -> Result<String> {
+    let operator = Client::unix(hub);
+    operator.call("hub/people/add", json!({ "name": person, "role": "member" })).await?;
+    let terms = json!({ "person": person, "scopes": [], "forMs": 0 });
+    let made = operator.call("hub/keys/new", terms).await?;
+    Ok(made["secret"].as_str().context("no secret")?.to_owned())
 }
 
 /// Clients of one tenant over HTTP.

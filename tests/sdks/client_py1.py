@@ -1,13 +1,17 @@
-"""Drives an agent with the Python SDK for A2A 1.0: `client_py1.py URL BINDING`."""
+"""Drives an agent with the Python SDK for A2A 1.0: `client_py1.py URL BINDING`.
+
+With `A2A_KEY` in the environment it authenticates by the scheme that the card declares.
+"""
 
 import asyncio
+import os
 import sys
 import uuid
 
 import grpc
 import httpx
 
-from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.client import A2ACardResolver, AuthInterceptor, ClientConfig, ClientFactory, CredentialService
 from a2a.client.client import ClientCallContext
 from a2a.helpers.proto_helpers import get_artifact_text, get_message_text
 from a2a.types.a2a_pb2 import (
@@ -33,6 +37,17 @@ from stage import Receiver, refused, same, tell
 
 
 URL, BINDING = sys.argv[1:3]
+KEY = os.environ.get('A2A_KEY')
+
+# The card needs the key as well, and is read before the scheme is known.
+CARD = {'headers': {'Authorization': f'Bearer {KEY}'}} if KEY else {}
+
+
+class Key(CredentialService):
+    """Credential for each scheme of the card."""
+
+    async def get_credentials(self, security_scheme_name, context):
+        return KEY
 
 
 class Driver:
@@ -45,7 +60,7 @@ class Driver:
 
     async def discover(self):
         """Finds the card by the well-known path, and by a known version."""
-        self.card = await A2ACardResolver(self.http, URL).get_agent_card()
+        self.card = await A2ACardResolver(self.http, URL).get_agent_card(http_kwargs=CARD)
         same(self.card.name, 'test-guests')
         bindings = [it.protocol_binding for it in self.card.supported_interfaces if it.protocol_version == '1.0']
         assert BINDING in bindings, bindings
@@ -62,7 +77,8 @@ class Driver:
             grpc_channel_factory=grpc.aio.insecure_channel,
             **temper,
         )
-        return await ClientFactory(config).create_from_url(URL)
+        interceptors = [AuthInterceptor(Key())] if KEY else []
+        return await ClientFactory(config).create_from_url(URL, interceptors=interceptors, resolver_http_kwargs=CARD)
 
     async def all(self, client, text, configuration=None, **of):
         """Collects the results of a message."""
@@ -221,7 +237,7 @@ class Driver:
 
     async def extended_card(self):
         # Only clients with a token have an extended card, and the hub's own user needs no token.
-        assert not self.card.capabilities.extended_agent_card
+        assert self.card.capabilities.extended_agent_card == bool(KEY)
         card = await self.blocking.get_extended_agent_card(GetExtendedAgentCardRequest())
         same((card.name, card.skills[0].id), ('test-guests', 'behave'))
 

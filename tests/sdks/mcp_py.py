@@ -1,7 +1,8 @@
 """Drives the hub as an MCP client: `mcp_py.py MODE HUB WHERE...`, with the URL or command of the
 server.
 
-The mode is `legacy`, with a handshake, or `auto`, which detects that none is needed.
+The mode is `legacy`, with a handshake, or `auto`, which detects that none is needed. With `A2A_KEY` in the
+environment it sends this key of a person, and to the hub itself the header in `HUB_AUTHORIZATION`.
 """
 
 import asyncio
@@ -12,6 +13,8 @@ import urllib.request
 
 from mcp import StdioServerParameters
 from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
 from stage import same, tell
@@ -20,10 +23,13 @@ from stage import same, tell
 MODE, HUB, *WHERE = sys.argv[1:]
 
 MODERN = MODE == 'auto'
+KEY, HUB_AUTHORIZATION = os.environ.get('A2A_KEY'), os.environ.get('HUB_AUTHORIZATION')
 
 
 def where():
     if WHERE[0].startswith('http'):
+        if KEY:
+            return streamable_http_client(WHERE[0], http_client=create_mcp_http_client({'authorization': f'Bearer {KEY}'}))
         return WHERE[0]
     return StdioServerParameters(command=WHERE[0], args=WHERE[1:], env=dict(os.environ))
 
@@ -32,6 +38,8 @@ def ask_hub(method, **params):
     """Calls the hub as the operator, outside of MCP."""
     body = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': method, 'params': params}).encode()
     request = urllib.request.Request(HUB, body, {'content-type': 'application/json'})
+    if HUB_AUTHORIZATION:
+        request.add_header('authorization', HUB_AUTHORIZATION)
     with urllib.request.urlopen(request, timeout=10) as answer:
         return json.load(answer)
 

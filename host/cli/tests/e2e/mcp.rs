@@ -9,6 +9,7 @@ use crate::{
 use a2a_hub_tests::{
     Client, TestHub, hub_binary,
     mcp::{initialize, speak, spoken},
+    tenants::new_key,
     test_guests,
 };
 use anyhow::Result;
@@ -63,12 +64,20 @@ fn place(hub: &TestHub, is_http: bool) -> Result<Vec<String>> {
     Ok([&binary, "--socket", &socket, "mcp", "--cwd", &workspace].map(str::to_owned).to_vec())
 }
 
-#[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
 async fn python(mode: &str, is_http: bool) -> Result<()> {
+    python_as(mode, is_http, None).await
+}
+
+/// Runs the Python driver; `person` sends a key.
+#[expect(clippy::disallowed_methods, reason = "what an SDK does, it does in its own program")]
+async fn python_as(mode: &str, is_http: bool, person: Option<&str>) -> Result<()> {
     let hub = hub().await?;
     let mut python = Command::new(sdk("mcp-py")?.join("bin/python"));
     python.arg("-B").arg(script("mcp_py.py")).arg(mode).arg(format!("http://{}/", hub.http()));
     python.args(place(&hub, is_http)?);
+    if let Some(person) = person {
+        python.env("A2A_KEY", new_key(&hub, person).await?).env("HUB_AUTHORIZATION", bearer(&hub)?);
+    }
     drive(python, &hub, PYTHON).await
 }
 
@@ -89,6 +98,11 @@ async fn python_on_stdio() -> Result<()> {
 #[tokio::test]
 async fn python_over_http() -> Result<()> {
     python("legacy", true).await
+}
+
+#[tokio::test]
+async fn python_with_key_over_http() -> Result<()> {
+    python_as("legacy", true, Some("ada")).await
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! SDKs serve.
 
 use crate::stage::{GRANT, artifact, get, said, send, state, stream};
-use a2a_hub_tests::{Client, TestHub, message_to, test_guests};
+use a2a_hub_tests::{Client, TestHub, message_to, tenants::new_key, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use serde_json::json;
@@ -152,13 +152,23 @@ impl Reference {
     }
 }
 
-/// Runs all steps of an SDK's client against an agent.
+/// Runs all steps of an SDK's client against an agent, as the hub's own user.
 async fn drive(sdk: Sdk, binding: &str) -> Result<()> {
+    drive_as(sdk, binding, None).await
+}
+
+/// Runs all steps of an SDK's client against an agent; `person` sends a key, by the scheme that the
+/// card declares.
+async fn drive_as(sdk: Sdk, binding: &str, person: Option<&str>) -> Result<()> {
     let place = sdk.find()?;
     let config = format!("default_agent = \"guest\"\n{GRANT}");
     let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
     let url = format!("http://{}{}", hub.http(), sdk.endpoint(binding));
-    let ran = timeout(WITHIN, sdk.driver(&place, &url, binding).output())
+    let mut driver = sdk.driver(&place, &url, binding);
+    if let Some(person) = person {
+        driver.env("A2A_KEY", new_key(&hub, person).await?);
+    }
+    let ran = timeout(WITHIN, driver.output())
         .await
         .with_context(|| format!("the driver is not done after {WITHIN:?}"))??;
     let (told, complaints) =
@@ -201,6 +211,16 @@ drive! {
     javascript_1_on_rest: Js1 on "HTTP+JSON";
     javascript_0_3_on_jsonrpc: Js0 on "JSONRPC";
     javascript_0_3_on_rest: Js0 on "HTTP+JSON";
+}
+
+#[tokio::test]
+async fn python_1_with_key_on_grpc() -> Result<()> {
+    drive_as(Sdk::Py1, "GRPC", Some("ada")).await
+}
+
+#[tokio::test]
+async fn javascript_1_with_key_on_rest() -> Result<()> {
+    drive_as(Sdk::Js1, "HTTP+JSON", Some("ada")).await
 }
 
 /// Generates a test for each SDK and binding in which the hub calls the SDK's agent.

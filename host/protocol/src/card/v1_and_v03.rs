@@ -231,7 +231,7 @@ pub(super) fn provider(source: Option<&Value>) -> Value {
 }
 
 fn http_scheme() -> Value {
-    let description = "What the file `http-token` in the hub's data directory holds";
+    let description = "API key (`a2ah_...`) of a person, or the token in the file `http-token` of the hub's data directory";
     json!({ "scheme": "bearer", "description": description })
 }
 
@@ -345,9 +345,9 @@ mod tests {
           ],
           "securitySchemes": {
             "hubToken": {
-              "description": "What the file `http-token` in the hub's data directory holds",
+              "description": "API key (`a2ah_...`) of a person, or the token in the file `http-token` of the hub's data directory",
               "httpAuthSecurityScheme": {
-                "description": "What the file `http-token` in the hub's data directory holds",
+                "description": "API key (`a2ah_...`) of a person, or the token in the file `http-token` of the hub's data directory",
                 "scheme": "bearer"
               },
               "scheme": "bearer",
