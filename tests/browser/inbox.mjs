@@ -53,6 +53,7 @@ export async function keyboard({ hub, open, browser }) {
   await answer(page, hub, run);
   await setAside(page, hub, `later ${run}`);
   await severalAtOnce(page, hub, run);
+  await notices(page, hub, run);
   await history(page, hub, run, device);
   await shortcutsLeaveFields(page);
 }
@@ -68,6 +69,22 @@ async function allow(page, hub, text) {
   check(textOf((await hub.reach(task, 'completed')).status.message) === 'Approved.', 'the agent goes on');
   const [past] = await hub.earlier([question]);
   check(past.answer === 'allow' && past.answeredBy.startsWith('device:'), past);
+}
+
+/** A task that failed is listed until it is read, here and by other clients of the hub. */
+async function notices(page, hub, run) {
+  const unread = async () => (await hub.call('hub/notices/list', {})).notices.filter((it) => it.title.startsWith('fail ') && it.title.includes(run));
+  for (const name of ['first', 'second']) await hub.send('test-guests', `fail ${name} ${run}`);
+  const list = page.getByRole('region', { name: 'Notices' });
+  const of = (name) => list.getByRole('listitem').filter({ hasText: `fail ${name} ${run}` });
+  await of('first').waitFor();
+  await of('second').getByText('Failed').waitFor();
+  await of('first').getByRole('button', { name: /Mark read/ }).click();
+  await of('first').waitFor({ state: 'detached' });
+  check((await unread()).length === 1, await unread());
+  await list.getByRole('button', { name: 'Mark all read' }).click();
+  await list.waitFor({ state: 'detached' });
+  check((await unread()).length === 0, await unread());
 }
 
 /** The agent of `permit` repeats the answer, so that the reason is seen to arrive. */

@@ -11,6 +11,7 @@ export interface Changes {
   all: boolean;
   tasks: Set<string>;
   agents: boolean;
+  notices: boolean;
 }
 
 type Listener = (changes: Changes) => void;
@@ -30,7 +31,7 @@ let lastReport = 0;
 let received = 0;
 
 function empty(): Changes {
-  return { all: false, tasks: new Set(), agents: false };
+  return { all: false, tasks: new Set(), agents: false, notices: false };
 }
 
 /** Calls `listener` with what changed, a few times a second at most, and never in a hidden tab. */
@@ -40,7 +41,7 @@ export function onChanges(listener: Listener): () => void {
 }
 
 function hasPending(): boolean {
-  return pending.all || pending.agents || pending.tasks.size > 0;
+  return pending.all || pending.agents || pending.notices || pending.tasks.size > 0;
 }
 
 function schedule(): void {
@@ -74,6 +75,7 @@ function take(message: Broadcast): void {
     // `questions-changed` as well: the inbox and the task read their questions again.
     if (event.taskId !== undefined) pending.tasks.add(event.taskId);
     if (event.type.startsWith("agent-") || event.type.startsWith("plugin-")) pending.agents = true;
+    if (event.type === "notices-changed") pending.notices = true;
     if (event.type.startsWith("storage-") || event.type === "config-reloaded") pending.all = true;
     // A hidden tab keeps no list that grows for hours.
     if (pending.tasks.size > 2_000) pending = { ...empty(), all: true };

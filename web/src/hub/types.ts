@@ -103,6 +103,21 @@ export interface Question {
   queued?: boolean;
   interrupted?: boolean;
   setAside?: boolean;
+  /** True once its deadline is near. */
+  expiring?: boolean;
+}
+
+export type NoticeKind = "failed" | "quota" | "finished" | "conflict";
+
+/** What happened to a task and needs no answer. */
+export interface Notice {
+  id: number;
+  kind: NoticeKind;
+  taskId: string;
+  agentId: string;
+  title: string;
+  text: string;
+  at: string;
 }
 
 export interface PastQuestion {

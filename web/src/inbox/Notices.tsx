@@ -1,41 +1,50 @@
-// Notices below the questions: tasks that failed lately, and warnings of the hub.
+// Notices below the questions: what happened and needs no answer, until it is read, and warnings of
+// the hub.
 
 import { useState } from "preact/hooks";
 import { Link } from "../app/Link.tsx";
 import { taskPath } from "../app/router.ts";
-import { read, write } from "../app/storage.ts";
 import { call } from "../hub/call.ts";
+import { HubError } from "../hub/request.ts";
 import { useQuery } from "../hub/use-query.ts";
-import type { HubStatus, Task } from "../hub/types.ts";
+import type { HubStatus, Notice, NoticeKind } from "../hub/types.ts";
 import { Command } from "../parts/Command.tsx";
+import { Failure } from "../parts/Failure.tsx";
 import { StateMark } from "../parts/State.tsx";
 import { Exact, Line, Prose } from "../parts/Text.tsx";
 import { Time } from "../parts/Time.tsx";
-import { cut, textOf, titleOf } from "../text/words.ts";
+import { count, cut } from "../text/words.ts";
 
-const DAY = 86_400_000;
+/** Words before a notice's text, and the mark of a task's state beside them. */
+const KINDS: Record<NoticeKind, { word: string; state: "failed" | "completed" | "input-required" }> = {
+  failed: { word: "Failed", state: "failed" },
+  quota: { word: "Quota used up", state: "failed" },
+  finished: { word: "Finished", state: "completed" },
+  conflict: { word: "Changes in conflict", state: "input-required" },
+};
 
 export function Notices() {
-  const [seen, setSeen] = useState(read("notices-seen"));
-  const failed = useQuery(
-    "failed",
-    (abort) => {
-      const since = new Date(Math.max(Date.now() - DAY, seen === "" ? 0 : Date.parse(seen) + 1)).toISOString();
-      return call<Task[]>("hub/tasks/list", { state: "failed", since, limit: 20, summary: true }, abort);
-    },
-    { concerns: (changes) => changes.tasks.size > 0 },
+  const list = useQuery(
+    "notices",
+    (abort) => call<{ notices: Notice[]; unread: number }>("hub/notices/list", { limit: 20 }, abort),
+    { concerns: (changes) => changes.notices },
   );
+  const [failure, setFailure] = useState<HubError>();
   const status = useQuery("status", (abort) => call<HubStatus>("hub/status", {}, abort), {
     concerns: (changes) => changes.agents,
     every: 60_000,
   });
-  const tasks = (failed.data ?? []).filter((task) => seen === "" || task.status.timestamp > seen);
+  const { notices, unread } = list.data ?? { notices: [], unread: 0 };
   const warnings = warningsOf(status.data);
-  if (tasks.length === 0 && warnings.length === 0) return null;
-  const dismiss = () => {
-    const latest = tasks.map((task) => task.status.timestamp).sort().at(-1) ?? "";
-    write("notices-seen", latest);
-    setSeen(latest);
+  if (notices.length === 0 && warnings.length === 0) return null;
+  const markRead = async (which: { ids: number[] } | { all: true; until: number }) => {
+    try {
+      await call("hub/notices/read", which);
+      setFailure(undefined);
+      list.refresh();
+    } catch (error) {
+      setFailure(error instanceof HubError ? error : new HubError("http", String(error)));
+    }
   };
   return (
     <>
@@ -54,31 +63,42 @@ export function Notices() {
           </ul>
         </section>
       )}
-      {tasks.length > 0 && (
-        <section class="notices" aria-label="Tasks that failed lately">
+      {failure && <Failure error={failure} />}
+      {notices.length > 0 && (
+        <section class="notices" aria-label="Notices">
           <div class="notices-head">
-            <h2>Failed in the last 24 hours</h2>
-            <button type="button" class="small-button" onClick={dismiss}>
-              Seen
+            <h2>{count(unread, "notice")}</h2>
+            <button type="button" class="small-button" onClick={() => void markRead({ all: true, until: notices[0]!.id })}>
+              Mark all read
             </button>
           </div>
           <ul>
-            {tasks.map((task) => (
-              <li key={task.id}>
-                <Link to={taskPath(task.id)} class="notice">
-                  <StateMark state="failed" />
+            {notices.map((notice) => (
+              <li key={notice.id} class="notice-row">
+                <Link to={taskPath(notice.taskId)} class="notice">
+                  <StateMark state={KINDS[notice.kind]?.state ?? "failed"} />
                   <span class="notice-title">
-                    <Line text={titleOf(task)} />
+                    <Line text={notice.title} />
                   </span>
                   <span class="notice-reason muted">
-                    <Exact text={task.agentId ?? ""} />
+                    {KINDS[notice.kind]?.word ?? notice.kind}
                     {" · "}
-                    <Line text={cut(textOf(task.status.message?.parts ?? []).replace(/\s+/g, " ") || String(task.metadata?.reason ?? ""), 140)} />
+                    <Exact text={notice.agentId} />
+                    {notice.text !== "" && " · "}
+                    <Line text={cut(notice.text, 140)} />
                   </span>
                   <span class="muted notice-time">
-                    <Time time={task.status.timestamp} />
+                    <Time time={notice.at} />
                   </span>
                 </Link>
+                <button
+                  type="button"
+                  class="small-button"
+                  aria-label={`Mark read: ${notice.title}`}
+                  onClick={() => void markRead({ ids: [notice.id] })}
+                >
+                  Mark read
+                </button>
               </li>
             ))}
           </ul>

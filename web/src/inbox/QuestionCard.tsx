@@ -62,7 +62,7 @@ export function QuestionCard({ question, closed, isInline = false, handle }: Pro
             asked <Time time={question.openedAt} />
           </span>
           {question.expiresAt !== undefined && (
-            <span class={isUrgent(question.expiresAt, now.value) ? "urgent" : ""} title={localTime(question.expiresAt)}>
+            <span class={question.expiring || isUrgent(question.expiresAt, now.value) ? "urgent" : ""} title={localTime(question.expiresAt)}>
               {remaining(question.expiresAt, now.value)}
             </span>
           )}

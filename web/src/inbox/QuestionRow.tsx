@@ -27,7 +27,7 @@ interface Props {
 export function QuestionRow({ row, isSelected, isMarked, onSelect, onMark }: Props) {
   const { question, closed } = row;
   const summary = summaryOf(question);
-  const urgent = isUrgent(question.expiresAt, now.value);
+  const urgent = question.expiring || isUrgent(question.expiresAt, now.value);
   return (
     <div class={`row kind-${question.kind}${closed === undefined ? "" : " is-closed"}`}>
       <label class="row-mark">

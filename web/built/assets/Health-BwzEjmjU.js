@@ -1,1 +1,0 @@
-import{q as e}from"./index-jWiQWeAb.js";var t={healthy:`Healthy`,degraded:`Degraded`,unhealthy:`Unhealthy`,unknown:`Unknown`};function n({health:n}){let r=n?.status??`unknown`;return e(`span`,{class:`health health-${r}`,children:[e(`span`,{class:`health-mark`,"aria-hidden":`true`}),t[r]??r]})}export{n as t};
