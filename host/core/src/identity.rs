@@ -9,18 +9,23 @@ mod person_name;
 mod rights;
 mod role;
 mod scope;
+mod scope_target;
 
 pub use person_name::{InvalidPersonName, PersonName};
 pub(crate) use rights::person_identity;
 pub use rights::{PersonRights, PersonRule, RightsDenied};
 pub use role::PersonRole;
 pub use scope::{InvalidScope, KeyScope, KeyScopes};
+pub use scope_target::{ScopeTarget, TaskAgent, TaskFacts};
 
 use a2a_hub_protocol::id::TenantId;
 use serde::{Deserialize, Serialize};
 
 /// Largest number of people.
 pub const MAX_PEOPLE: usize = 200;
+
+/// Largest number of people of one tenant that an owner of it may add: none fills the hub.
+pub const MAX_PEOPLE_OF_OWNER: usize = 50;
 
 /// Largest number of keys of one person.
 pub const MAX_KEYS: usize = 20;
@@ -86,6 +91,9 @@ pub struct Invitation {
     pub scopes: KeyScopes,
     /// Time from which it counts no more: RFC 3339 in UTC.
     pub expires_at: String,
+    /// Time from which the key counts no more: RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_expires_at: Option<String>,
 }
 
 impl ApiKey {
@@ -100,7 +108,8 @@ impl Person {
     pub fn rights(&self, key: &str, now: &str) -> Option<PersonRights> {
         let key = self.keys.iter().find(|one| one.id == key && !one.has_expired(now))?;
         let (tenant, role, scopes) = (self.tenant.clone(), self.role, key.scopes.clone());
-        Some(PersonRights { name: self.name.clone(), tenant, role, scopes })
+        let expires_at = key.expires_at.clone();
+        Some(PersonRights { name: self.name.clone(), tenant, role, scopes, expires_at })
     }
 
     /// Removes the invitation with this digest. Returns it unless it has expired at `now`.
@@ -151,6 +160,7 @@ mod tests {
                 digest: "11".to_owned(),
                 scopes: KeyScopes::default(),
                 expires_at: "2026-12-01T00:00:00.000Z".to_owned(),
+                key_expires_at: None,
             }],
         }
     }

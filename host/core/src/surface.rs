@@ -21,6 +21,7 @@ fn public_words_are_stable() {
         metadata::PENDING_MESSAGES,
         metadata::RECEIVED,
         metadata::GRANTED_PERMISSIONS,
+        metadata::REACHABLE_AGENTS,
         metadata::FLOW_FILE,
         SCHEDULE,
         TRIGGER,

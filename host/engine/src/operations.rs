@@ -32,7 +32,6 @@ pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use parts::HubParts;
 pub use reply::{Reply, ReplyStream};
 pub use starting_hub::StartingHub;
-use timestamp::moment;
 use worktrees::WorktreeOperations;
 
 use crate::{
@@ -41,7 +40,7 @@ use crate::{
     observability::metrics::{Metrics, Snapshot},
     people::People,
     push::AdmittedConfig,
-    tasks::{Notices, PermissionOperations, Questions, ResponseMode, Subscription},
+    tasks::{PermissionOperations, ResponseMode, Subscription},
 };
 use a2a_hub_agents::{Agent, card_of, card_of_group, card_of_hub, lately};
 use a2a_hub_core::{
@@ -199,27 +198,12 @@ impl Hub {
                 self.pushes.delete(&task, &id).await?;
                 Answer::PushConfigDeleted
             }
-            Operation::ListDeliveries { dead_only, limit } => {
-                Answer::Deliveries(self.pushes.deliveries(&caller.tenant, dead_only, limit).await?)
-            }
             Operation::RetryDeliveries { task } => {
                 self.tasks.get(&task).await?;
                 Answer::Deliveries(self.pushes.retry(&task).await?)
             }
             Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
-            Operation::ListTasks(mut query) => {
-                let artifacts = query.include_artifacts && !query.is_summary;
-                query.since = moment("since", query.since)?;
-                let tasks = self.tasks.list(query).await?;
-                Answer::Tasks { tasks, artifacts }
-            }
             Operation::GetTree(query) => Answer::Tree(Box::pin(self.tasks.tree(&query)).await?),
-            Operation::ListContexts(query) => Answer::Contexts(self.contexts.list(query).await?),
-            Operation::GetContext { id, history_length } => {
-                let found = self.contexts.get(&id, history_length).await?;
-                let (info, messages) = found.ok_or_else(|| A2aError::no_context(&id))?;
-                Answer::Context(info, messages)
-            }
             Operation::DeleteContext { id: context } => {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
@@ -229,7 +213,8 @@ impl Hub {
             }
             Operation::Worktree(request) => {
                 let operations = WorktreeOperations::new(&self.tasks)?;
-                Box::pin(operations.perform(request, &caller.tenant)).await?
+                let is_operator = caller.principal.is_operator();
+                Box::pin(operations.perform(request, &caller.tenant, is_operator)).await?
             }
             Operation::Topic(request) => {
                 Answer::Topic(Box::pin(topics::perform(self, caller, request)).await?)
@@ -237,14 +222,13 @@ impl Hub {
             Operation::Board(request) => {
                 Answer::Board(Box::pin(boards::perform(self, caller, request)).await?)
             }
-            Operation::Question(request) => {
-                let rights = self.rights_of(&caller.principal)?;
-                let questions = Questions(&self.tasks, rights);
-                Answer::Question(Box::pin(questions.perform(caller, request)).await?)
-            }
-            Operation::Notice(request) => {
-                Answer::Notice(Notices(&self.tasks).perform(caller, request).await?)
-            }
+            operation @ (Operation::ListDeliveries { .. }
+            | Operation::ListTasks(_)
+            | Operation::PageTasks(_)
+            | Operation::ListContexts(_)
+            | Operation::GetContext { .. }
+            | Operation::Question(_)
+            | Operation::Notice(_)) => Box::pin(self.perform_on_visible(caller, operation)).await?,
             Operation::Permission(request) => Answer::Permission(
                 Box::pin(PermissionOperations(&self.tasks).perform(caller, request)).await?,
             ),
@@ -300,10 +284,9 @@ impl Hub {
                 self.describe(&*reloaded.map_err(|why| self.registry_error(why))?)
             }
             Operation::WatchHub => {
-                return Ok(Reply::Stream(ReplyStream::Hub(self.events.subscribe(&caller.tenant))));
+                return Ok(Reply::Stream(ReplyStream::Hub(self.watch(caller)?)));
             }
             Operation::Discover => Answer::Discovery(openrpc::discover(env!("CARGO_PKG_VERSION"))),
-            Operation::PageTasks(query) => self.page(query).await?,
             Operation::GetCard { agent: None } => {
                 Answer::Card(Box::new(card_of_hub(&self.agents.all(), &self.since)))
             }

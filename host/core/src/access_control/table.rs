@@ -2,7 +2,7 @@
 
 use super::Access;
 use crate::identity::{
-    KeyScope::{Answer, Cancel, Push, Read, Send},
+    KeyScope::{Admin, AdminGrant, Answer, Apply, Cancel, Push, Read, Send},
     PersonRule::{self, Always, Initiator, May, Never},
 };
 use a2a_hub_protocol::{
@@ -85,6 +85,8 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         Operation::Worktree(WorktreeRequest::Diff { .. }) => (Access::Operate, Initiator(Read)),
         Operation::Worktree(WorktreeRequest::Discard { .. }) => (Access::Operate, Initiator(Cancel)),
         Operation::HandOver(_) => (Access::Operate, Initiator(Send)),
+        // Settings, schedules and triggers are the operator's, in one file for all tenants; their
+        // runs begin tasks of the default tenant with no person's rights.
         Operation::ReloadConfig
         | Operation::ListSchedules
         | Operation::RunSchedule { .. }
@@ -96,48 +98,59 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         | Operation::Permission(
             RuleRequest::Add(_) | RuleRequest::Remove { .. } | RuleRequest::Test(_),
         )
-        | Operation::ListPlugins
         // The results cover all tenants.
         | Operation::Status
         | Operation::ReadMetrics { .. }
         | Operation::Device(DeviceRequest::List | DeviceRequest::Remove { .. })
         | Operation::DeleteContext { .. }
-        | Operation::People(
-            PeopleRequest::List | PeopleRequest::Remove { .. } | PeopleRequest::RevokeKey { .. },
-        )
+        // They remove files and refs in repositories that tenants share.
         | Operation::Worktree(WorktreeRequest::List | WorktreeRequest::Prune { .. }) => {
             (Access::Operate, Never)
         }
+        // The people are those of the caller's tenant.
+        Operation::People(
+            PeopleRequest::List | PeopleRequest::Remove { .. } | PeopleRequest::RevokeKey { .. },
+        ) => (Access::Operate, May(Admin)),
+        // A person of the default tenant only: agents serve all tenants.
+        Operation::ListPlugins => (Access::Operate, May(AdminGrant)),
         Operation::RegisterAgent { .. }
         | Operation::DeregisterAgent { .. }
         | Operation::ReloadAgent { .. }
         | Operation::RefreshPlugins => (Access::Administer, Never),
-        Operation::AddPlugin(_)
-        | Operation::GrantPlugin(_)
+        Operation::GrantPlugin(_)
         | Operation::DenyPlugin { .. }
-        | Operation::RevokePlugin { .. }
+        | Operation::RevokePlugin { .. } => (Access::Owner, May(AdminGrant)),
+        // Components are files of this machine, and a copy of the store has all tenants.
+        Operation::AddPlugin(_)
         | Operation::RemovePlugin { .. }
         | Operation::BackUp { .. }
         // A device has the operator's access to tasks.
         | Operation::Device(
             DeviceRequest::Pair | DeviceRequest::Pairing { .. } | DeviceRequest::Confirm { .. },
         )
-        // A key is access to the hub from anywhere.
-        | Operation::People(
+        => (Access::Owner, Never),
+        // A key is access to the hub from anywhere. A person gives no more than the own key has,
+        // to people of the own tenant.
+        Operation::People(
             PeopleRequest::Add { .. }
             | PeopleRequest::SetRole { .. }
             | PeopleRequest::NewKey { .. }
             | PeopleRequest::Invite { .. },
-        )
-        // It changes the operator's files.
-        | Operation::Worktree(WorktreeRequest::Apply { .. }) => (Access::Owner, Never),
+        ) => (Access::Owner, May(Admin)),
+        // It changes the operator's files: of the checkout that the task came from, and without
+        // those that programs obey, if a person asks.
+        Operation::Worktree(WorktreeRequest::Apply { .. }) => (Access::Owner, Initiator(Apply)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_hub_protocol::hub::methods::{METHODS, operation};
+    use crate::identity::{KeyScope, KeyScopes, PersonName, PersonRights, PersonRole};
+    use a2a_hub_protocol::{
+        hub::methods::{METHODS, operation},
+        id::TenantId,
+    };
 
     /// The table as a whole: a method that a person may call by mistake changes this snapshot.
     #[test]
@@ -151,14 +164,50 @@ mod tests {
         insta::assert_snapshot!(rows.collect::<Vec<_>>().join("\n"));
     }
 
-    /// No person changes agents, grants, settings or other people.
+    fn rights(role: PersonRole, scopes: &[&str]) -> PersonRights {
+        PersonRights {
+            name: PersonName::parse("ada").unwrap(),
+            tenant: TenantId::default(),
+            role,
+            scopes: KeyScopes::parse(scopes.iter().copied()).unwrap(),
+            expires_at: None,
+        }
+    }
+
+    /// Each method with each role and each key of one scope: only the scope that the table names
+    /// counts, and only with a role that has it.
     #[test]
-    fn operators_work_is_for_no_person() {
+    fn each_method_needs_its_role_and_scope() {
         for method in METHODS {
             let params = serde_json::from_str(method.example).unwrap();
             let (access, rule) = row(&operation(method.name, params).unwrap());
+            for role in PersonRole::ALL {
+                for scope in KeyScope::ALL {
+                    let key = rights(role, &[scope.name()]);
+                    let is_owners = matches!(scope, Admin | AdminGrant);
+                    let has_role = match role {
+                        PersonRole::Viewer => scope == Read,
+                        PersonRole::Member => !is_owners,
+                        PersonRole::Owner => true,
+                    };
+                    let may = match rule {
+                        Always => true,
+                        Never => false,
+                        May(needed) | Initiator(needed) => needed == scope && has_role,
+                    };
+                    assert_eq!(key.may(rule).is_ok(), may, "{} {role:?} {scope:?}", method.name);
+                }
+                let may = rights(role, &[]).may(rule).is_ok();
+                let is_explicit = match rule {
+                    May(scope) | Initiator(scope) => scope.is_explicit(),
+                    Always | Never => false,
+                };
+                assert!(!(may && is_explicit), "{} is for keys that name it", method.name);
+                assert!(!may || access < Access::Administer, "{}", method.name);
+            }
             if access >= Access::Administer {
-                assert_eq!(rule, Never, "{}", method.name);
+                let is_given = matches!(rule, May(Admin | AdminGrant) | Initiator(Apply));
+                assert!(rule == Never || is_given, "{} is the operator's", method.name);
             }
         }
     }

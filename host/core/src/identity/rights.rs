@@ -4,8 +4,10 @@ use super::{
     person_name::PersonName,
     role::PersonRole,
     scope::{KeyScope, KeyScopes},
+    scope_target::{ScopeTarget, TaskFacts},
 };
 use a2a_hub_protocol::id::{AgentId, TenantId};
+use std::collections::BTreeSet;
 
 /// Part of the access table that is about people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct PersonRights {
     pub role: PersonRole,
     /// Scopes of the key.
     pub scopes: KeyScopes,
+    /// Time at which the key expires: RFC 3339 in UTC; `None` if it does not.
+    pub expires_at: Option<String>,
 }
 
 /// Reason why a person may not perform an operation. The text says what is missing.
@@ -57,14 +61,43 @@ pub enum RightsDenied {
         /// Scope that is missing.
         scope: KeyScope,
     },
-    /// The key is for other agents.
-    #[error("this key of {name} sends messages to {agents} only: name that agent")]
+    /// The key is for other agents or skills.
+    #[error(
+        "this key of {name} sends messages to {agents} only: name that agent{}",
+        and_skill(agents)
+    )]
     Agent {
         /// The person.
         name: PersonName,
         /// Agents of the key.
         agents: String,
     },
+    /// The key has the scope for other tasks.
+    #[error("this key of {name} may {}, and only for {targets}", deed(*scope))]
+    Task {
+        /// The person.
+        name: PersonName,
+        /// The scope.
+        scope: KeyScope,
+        /// Narrowings of the scope.
+        targets: String,
+    },
+    /// The operation is about all of the tenant, and the key reads parts of it.
+    #[error(
+        "this key of {0} reads some tasks only, and this is about all tasks of the tenant: it needs the scope `read` without `:`"
+    )]
+    Everything(PersonName),
+    /// A person would get more rights than the one who gives them.
+    #[error(
+        "{0} may give away what the own key has, and no more: name scopes that this key has (`a2a-hub person me`); the own \
+         tasks of another person are no part of them, and the operator alone gives `admin:grant`"
+    )]
+    WiderKey(PersonName),
+    /// Agents serve all tenants.
+    #[error(
+        "{0} belongs to a tenant, and grants count for agents of all tenants: they are for the operator"
+    )]
+    Tenants(PersonName),
     /// The task is somebody else's.
     #[error("the task is not one that {0} began; owners of the tenant may change it")]
     NotInitiator(PersonName),
@@ -79,7 +112,24 @@ fn deed(scope: KeyScope) -> &'static str {
         KeyScope::Approve => "answer requests for permission",
         KeyScope::Cancel => "cancel tasks",
         KeyScope::Push => "change webhooks",
+        KeyScope::Apply => "take over changes of tasks",
+        KeyScope::Admin => "change people and keys of the tenant",
+        KeyScope::AdminGrant => "change grants of agents",
     }
+}
+
+/// End of a refusal if a key is for skills.
+fn and_skill(agents: &str) -> &'static str {
+    if agents.contains('/') { ", and the skill as `targetSkill`" } else { "" }
+}
+
+/// Narrowings as a list in words.
+fn in_words(targets: &BTreeSet<ScopeTarget>) -> String {
+    let words = targets.iter().map(|target| match target {
+        ScopeTarget::Own => "own tasks".to_owned(),
+        ScopeTarget::Agent { .. } => format!("`{target}`"),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 impl PersonRights {
@@ -90,7 +140,12 @@ impl PersonRights {
     /// The reason why not.
     pub fn require(&self, scope: KeyScope) -> Result<(), RightsDenied> {
         let (name, role) = (self.name.clone(), self.role);
-        if role == PersonRole::Viewer && scope != KeyScope::Read {
+        let lacks = match role {
+            PersonRole::Viewer => scope != KeyScope::Read,
+            PersonRole::Member => matches!(scope, KeyScope::Admin | KeyScope::AdminGrant),
+            PersonRole::Owner => false,
+        };
+        if lacks {
             return Err(RightsDenied::PersonRole { name, role, scope });
         }
         if self.scopes.contains(scope) { Ok(()) } else { Err(RightsDenied::Key { name, scope }) }
@@ -110,32 +165,109 @@ impl PersonRights {
         }
     }
 
-    /// Checks that the person may change a task of the tenant that `initiator` began, given as
-    /// [`Principal::identity`](crate::access_control::Principal::identity).
+    /// Checks that the person has a scope for a task of the tenant.
+    ///
+    /// # Errors
+    ///
+    /// If the role or the key lacks the scope, or the key has it for other tasks.
+    pub fn require_for(&self, scope: KeyScope, task: &TaskFacts) -> Result<(), RightsDenied> {
+        self.require(scope)?;
+        match self.scopes.targets(scope) {
+            Some(targets) if !self.scopes.covers(scope, task) => {
+                let (name, targets) = (self.name.clone(), in_words(targets));
+                Err(RightsDenied::Task { name, scope, targets })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Checks that the person may change a task of the tenant, by role.
     ///
     /// # Errors
     ///
     /// If it is somebody else's task.
-    pub fn may_change(&self, initiator: Option<&str>) -> Result<(), RightsDenied> {
-        let is_initiator = initiator.is_some_and(|by| by == person_identity(&self.name));
-        if is_initiator || self.role == PersonRole::Owner {
+    pub fn may_change(&self, task: &TaskFacts) -> Result<(), RightsDenied> {
+        if task.is_own || self.role == PersonRole::Owner {
             return Ok(());
         }
         Err(RightsDenied::NotInitiator(self.name.clone()))
     }
 
-    /// Checks that a message may begin a task at this agent; `None` for one that the hub chooses.
+    /// True if the person may see a task of the tenant. A task that the person may not see is
+    /// reported as not found. A key without `read` knows the tasks that the person may change.
+    pub fn sees(&self, task: &TaskFacts) -> bool {
+        match self.scopes.contains(KeyScope::Read) {
+            true => self.scopes.covers(KeyScope::Read, task),
+            false => self.may_change(task).is_ok(),
+        }
+    }
+
+    /// True if the person sees all tasks of the tenant.
+    pub fn sees_all(&self) -> bool {
+        match self.scopes.contains(KeyScope::Read) {
+            true => self.scopes.targets(KeyScope::Read).is_none(),
+            false => self.role == PersonRole::Owner,
+        }
+    }
+
+    /// Checks that the person sees all tasks of the tenant, for operations on what has no task.
     ///
     /// # Errors
     ///
-    /// If the key is for other agents.
-    pub fn may_send_to(&self, agent: Option<&AgentId>) -> Result<(), RightsDenied> {
-        let Some(agents) = self.scopes.agents() else { return Ok(()) };
-        if agent.is_some_and(|agent| agents.contains(agent)) {
+    /// If the key reads some tasks only.
+    pub fn require_all(&self) -> Result<(), RightsDenied> {
+        if self.sees_all() { Ok(()) } else { Err(RightsDenied::Everything(self.name.clone())) }
+    }
+
+    /// Checks that a message may begin a task at this agent for this skill; `None` for an agent
+    /// that the hub chooses.
+    ///
+    /// # Errors
+    ///
+    /// If the key is for other agents or skills.
+    pub fn may_send_to(
+        &self,
+        agent: Option<&AgentId>,
+        skill: Option<&str>,
+    ) -> Result<(), RightsDenied> {
+        let Some(targets) = self.scopes.targets(KeyScope::Send) else { return Ok(()) };
+        if self.scopes.covers_message(agent, skill) {
             return Ok(());
         }
-        let agents: Vec<_> = agents.iter().map(|agent| format!("`{agent}`")).collect();
-        Err(RightsDenied::Agent { name: self.name.clone(), agents: agents.join(", ") })
+        let mut named: Vec<_> = targets
+            .iter()
+            .map(|target| {
+                let text = target.to_string();
+                format!("`{}`", text.trim_end_matches(":alone"))
+            })
+            .collect();
+        named.dedup();
+        Err(RightsDenied::Agent { name: self.name.clone(), agents: named.join(", ") })
+    }
+
+    /// Checks that the person may give these scopes to a key or an invitation of `person`.
+    ///
+    /// # Errors
+    ///
+    /// If the own key lacks some of them.
+    pub fn may_give(&self, scopes: &KeyScopes, person: &PersonName) -> Result<(), RightsDenied> {
+        match self.scopes.include(scopes, *person == self.name) {
+            true => Ok(()),
+            false => Err(RightsDenied::WiderKey(self.name.clone())),
+        }
+    }
+
+    /// Checks that the person may change grants: agents serve all tenants, so that a person of one
+    /// tenant must not.
+    ///
+    /// # Errors
+    ///
+    /// If the person belongs to a tenant.
+    pub fn may_grant(&self) -> Result<(), RightsDenied> {
+        match self.tenant.is_default() {
+            true => Ok(()),
+            false => Err(RightsDenied::Tenants(self.name.clone())),
+        }
     }
 }
 
@@ -146,6 +278,7 @@ pub(crate) fn person_identity(name: &PersonName) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scope_target::TaskAgent;
     use super::*;
 
     fn rights(role: PersonRole, scopes: &[&str]) -> PersonRights {
@@ -154,6 +287,7 @@ mod tests {
             tenant: TenantId::default(),
             role,
             scopes: KeyScopes::parse(scopes.iter().copied()).unwrap(),
+            expires_at: None,
         }
     }
 
@@ -166,44 +300,80 @@ mod tests {
             has.map(KeyScope::name).collect::<Vec<_>>().join(" ")
         };
         let all = "read send answer approve cancel push";
+        let explicit = ["apply", "admin", "admin:grant"];
         assert_eq!(row(PersonRole::Owner, &[]), all);
         assert_eq!(row(PersonRole::Member, &[]), all);
         assert_eq!(row(PersonRole::Viewer, &[]), "read");
         assert_eq!(row(PersonRole::Member, &["read", "answer"]), "read answer");
         assert_eq!(row(PersonRole::Member, &["send:echo"]), "send");
         assert_eq!(row(PersonRole::Viewer, &["send", "approve"]), "", "a key widens nothing");
+        assert_eq!(row(PersonRole::Viewer, &explicit), "");
+        assert_eq!(row(PersonRole::Member, &explicit), "apply");
+        assert_eq!(row(PersonRole::Owner, &explicit), "apply admin admin:grant");
         for role in PersonRole::ALL {
             assert!(rights(role, &[]).may(PersonRule::Never).is_err());
             assert!(rights(role, &[]).may(PersonRule::May(KeyScope::Read)).is_ok());
         }
     }
 
+    fn task(is_own: bool, agent: &str) -> TaskFacts {
+        let agent = TaskAgent { agent: AgentId::parse(agent).unwrap(), skill: None };
+        TaskFacts { is_own, agents: vec![agent] }
+    }
+
     #[test]
     fn members_change_own_tasks_only() {
-        let (own, other) = (Some("person:ada"), Some("person:adam"));
-        for (role, initiator, may) in [
-            (PersonRole::Member, own, true),
-            (PersonRole::Member, other, false),
-            (PersonRole::Member, Some("operator"), false),
-            (PersonRole::Member, Some("client:ada"), false),
-            (PersonRole::Member, None, false),
-            (PersonRole::Owner, other, true),
-            (PersonRole::Owner, None, true),
+        for (role, is_own, may) in [
+            (PersonRole::Member, true, true),
+            (PersonRole::Member, false, false),
+            (PersonRole::Owner, false, true),
         ] {
-            let checked = rights(role, &[]).may_change(initiator);
-            assert_eq!(checked.is_ok(), may, "{role:?} {initiator:?}");
+            let checked = rights(role, &[]).may_change(&task(is_own, "echo"));
+            assert_eq!(checked.is_ok(), may, "{role:?} {is_own}");
         }
+    }
+
+    #[test]
+    fn narrowed_key_sees_its_tasks_only() {
+        let (own, other) = (task(true, "echo"), task(false, "codex"));
+        for (role, scopes, sees_own, sees_other) in [
+            (PersonRole::Viewer, &[][..], true, true),
+            (PersonRole::Owner, &["read:own"], true, false),
+            (PersonRole::Owner, &["read:codex"], false, true),
+            (PersonRole::Member, &["send"], true, false),
+            (PersonRole::Owner, &["cancel"], true, true),
+        ] {
+            let rights = rights(role, scopes);
+            assert_eq!((rights.sees(&own), rights.sees(&other)), (sees_own, sees_other));
+            assert_eq!(rights.sees_all(), sees_own && sees_other, "{scopes:?}");
+            assert_eq!(rights.require_all().is_ok(), rights.sees_all());
+        }
+        let refused = rights(PersonRole::Owner, &["cancel:own", "cancel:echo"]);
+        let refused = refused.require_for(KeyScope::Cancel, &other).unwrap_err().to_string();
+        assert_eq!(refused, "this key of ada may cancel tasks, and only for own tasks, `echo`");
     }
 
     #[test]
     fn narrowed_key_names_its_agent() {
         let (echo, codex) = (AgentId::parse("echo").unwrap(), AgentId::parse("codex").unwrap());
         let narrow = rights(PersonRole::Owner, &["read", "send:echo"]);
-        assert!(narrow.may_send_to(Some(&echo)).is_ok());
-        assert!(narrow.may_send_to(Some(&codex)).is_err());
-        let refused = narrow.may_send_to(None).unwrap_err().to_string();
+        assert!(narrow.may_send_to(Some(&echo), None).is_ok());
+        assert!(narrow.may_send_to(Some(&codex), None).is_err());
+        let refused = narrow.may_send_to(None, None).unwrap_err().to_string();
         assert_eq!(refused, "this key of ada sends messages to `echo` only: name that agent");
-        assert!(rights(PersonRole::Member, &[]).may_send_to(None).is_ok());
+        assert!(rights(PersonRole::Member, &[]).may_send_to(None, None).is_ok());
+        let skill = rights(PersonRole::Member, &["send:echo/sum:alone"]);
+        assert!(skill.may_send_to(Some(&echo), Some("sum")).is_ok());
+        let refused = skill.may_send_to(Some(&echo), Some("other")).unwrap_err().to_string();
+        assert!(refused.contains("`echo/sum` only: name that agent, and the skill"), "{refused}");
+    }
+
+    #[test]
+    fn grants_are_for_nobody_of_a_tenant() {
+        let mut rights = rights(PersonRole::Owner, &["admin:grant"]);
+        assert!(rights.may_grant().is_ok());
+        rights.tenant = TenantId::parse("acme").unwrap();
+        assert!(rights.may_grant().is_err());
     }
 
     #[test]

@@ -1,8 +1,20 @@
 //! Scopes of API keys.
+//!
+//! ```text
+//! scopes = scope *( "," scope )
+//! scope  = name [ ":" target ]
+//! name   = "read" / "send" / "answer" / "approve" / "cancel" / "push" / "apply"
+//!        / "admin" / "admin:grant"
+//! target = "own" / agent [ "/" skill ] [ ":alone" ]
+//! ```
+//!
+//! Several targets of one name add up. `own` is for all names but `send` and the two of `admin`,
+//! `:alone` is for `send`, and the names of `admin` have no target.
 
+use super::scope_target::{ScopeTarget, TaskFacts};
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of operations that a person may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,12 +31,27 @@ pub enum KeyScope {
     Cancel,
     /// Changes webhooks of tasks.
     Push,
+    /// Takes over changes of tasks into the operator's repositories.
+    Apply,
+    /// Adds, changes and removes people of the tenant, and their keys.
+    Admin,
+    /// Changes grants of plug-ins: with them, an agent has the operator's rights.
+    AdminGrant,
 }
 
 impl KeyScope {
     /// All scopes.
-    pub const ALL: [Self; 6] =
-        [Self::Read, Self::Send, Self::Answer, Self::Approve, Self::Cancel, Self::Push];
+    pub const ALL: [Self; 9] = [
+        Self::Read,
+        Self::Send,
+        Self::Answer,
+        Self::Approve,
+        Self::Cancel,
+        Self::Push,
+        Self::Apply,
+        Self::Admin,
+        Self::AdminGrant,
+    ];
 
     /// Name of the scope.
     pub fn name(self) -> &'static str {
@@ -35,24 +62,49 @@ impl KeyScope {
             Self::Approve => "approve",
             Self::Cancel => "cancel",
             Self::Push => "push",
+            Self::Apply => "apply",
+            Self::Admin => "admin",
+            Self::AdminGrant => "admin:grant",
+        }
+    }
+
+    /// True if only a key that names the scope has it: no role includes it.
+    pub fn is_explicit(self) -> bool {
+        match self {
+            Self::Apply | Self::Admin | Self::AdminGrant => true,
+            Self::Read | Self::Send | Self::Answer | Self::Approve | Self::Cancel | Self::Push => {
+                false
+            }
+        }
+    }
+
+    /// True if the scope may be narrowed to `target`.
+    fn may_be_narrowed_to(self, target: &ScopeTarget) -> bool {
+        match (self, target) {
+            (Self::Admin | Self::AdminGrant, _) | (Self::Send, ScopeTarget::Own) => false,
+            (Self::Send, ScopeTarget::Agent { .. }) => true,
+            (_, ScopeTarget::Own) => true,
+            (_, ScopeTarget::Agent { alone, .. }) => !alone,
         }
     }
 }
 
-/// Scopes of a key: a list such as `read, send:echo`. An empty list does not narrow the role.
+/// Scopes of a key: a list such as `read:own, send:echo`. An empty list does not narrow the role,
+/// and contains no explicit scope ([`KeyScope::is_explicit`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct KeyScopes {
-    scopes: BTreeSet<KeyScope>,
-    /// Agents that messages may begin tasks at; all, if empty.
-    agents: BTreeSet<AgentId>,
+    /// Narrowings of each scope; a scope without one is for everything.
+    scopes: BTreeMap<KeyScope, BTreeSet<ScopeTarget>>,
 }
 
 /// Error for a text that is no scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no scope; the scopes are read, send, answer, approve, cancel and push, and \
-     `send:AGENT` for messages to one agent"
+    "`{0}` is no scope; the scopes are read, send, answer, approve, cancel, push, apply, admin and \
+     admin:grant; all but the last two also for one agent or skill, such as `send:echo` or \
+     `approve:codex/review`, all but send also for own tasks, such as `read:own`, and send also \
+     without the agents that the agent calls, as `send:echo:alone`"
 )]
 pub struct InvalidScope(String);
 
@@ -63,56 +115,134 @@ impl KeyScopes {
     ///
     /// The first text that is no scope.
     pub fn parse<'s>(names: impl IntoIterator<Item = &'s str>) -> Result<Self, InvalidScope> {
-        let mut parsed = Self::default();
-        let mut is_unlimited = false;
+        let mut scopes: BTreeMap<_, BTreeSet<ScopeTarget>> = BTreeMap::new();
+        let mut unlimited = BTreeSet::new();
         for text in names {
-            let invalid = || InvalidScope(crate::text::plain_text::line(text, 80));
-            let (name, agent) = match text.split_once(':') {
-                Some((name, agent)) => (name, Some(AgentId::parse(agent).map_err(|_| invalid())?)),
-                None => (text, None),
-            };
-            let scope = KeyScope::ALL.into_iter().find(|one| one.name() == name);
-            let scope = scope.ok_or_else(invalid)?;
-            match agent {
-                Some(agent) if scope == KeyScope::Send => {
-                    parsed.agents.insert(agent);
+            let (scope, target) = parse_one(text)
+                .ok_or_else(|| InvalidScope(crate::text::plain_text::line(text, 80)))?;
+            let targets = scopes.entry(scope).or_default();
+            match target {
+                Some(target) => {
+                    targets.insert(target);
                 }
-                Some(_) => return Err(invalid()),
-                None => is_unlimited |= scope == KeyScope::Send,
+                None => {
+                    unlimited.insert(scope);
+                }
             }
-            parsed.scopes.insert(scope);
         }
-        if is_unlimited {
-            parsed.agents.clear();
+        for scope in unlimited {
+            scopes.insert(scope, BTreeSet::new());
         }
-        Ok(parsed)
+        Ok(Self { scopes })
     }
 
-    /// True if the key has this scope.
+    /// True if the key has this scope, at least for some tasks.
     pub fn contains(&self, scope: KeyScope) -> bool {
-        self.scopes.is_empty() || self.scopes.contains(&scope)
+        match self.scopes.is_empty() {
+            true => !scope.is_explicit(),
+            false => self.scopes.contains_key(&scope),
+        }
     }
 
-    /// Agents that messages may begin tasks at; `None` for all.
-    pub fn agents(&self) -> Option<&BTreeSet<AgentId>> {
-        (!self.agents.is_empty()).then_some(&self.agents)
+    /// Narrowings of a scope; `None` if it is not narrowed, or missing.
+    pub fn targets(&self, scope: KeyScope) -> Option<&BTreeSet<ScopeTarget>> {
+        self.scopes.get(&scope).filter(|targets| !targets.is_empty())
+    }
+
+    /// True if a narrowing names a skill.
+    pub fn name_skills(&self) -> bool {
+        let names = |target: &ScopeTarget| match target {
+            ScopeTarget::Agent { skill, .. } => skill.is_some(),
+            ScopeTarget::Own => false,
+        };
+        self.scopes.values().flatten().any(names)
+    }
+
+    /// True if the key has this scope for a task. `approve` needs the agent that asks itself: what
+    /// `flow` may ask is no statement about what the agents below it do.
+    pub fn covers(&self, scope: KeyScope, facts: &TaskFacts) -> bool {
+        let is_covered = |target: &ScopeTarget| match scope == KeyScope::Approve {
+            true => facts.is_itself_covered_by(target),
+            false => facts.is_covered_by(target),
+        };
+        self.contains(scope)
+            && self.targets(scope).is_none_or(|targets| targets.iter().any(is_covered))
+    }
+
+    /// True if the key has this scope for all tasks of a tree, whichever agents work in it.
+    pub fn covers_tree(&self, scope: KeyScope, facts: &TaskFacts) -> bool {
+        let is_covered =
+            |targets: &BTreeSet<ScopeTarget>| facts.is_own && targets.contains(&ScopeTarget::Own);
+        self.contains(scope) && self.targets(scope).is_none_or(is_covered)
+    }
+
+    /// True if the key may begin a task at this agent, for this skill. `None` is an agent that the
+    /// hub chooses.
+    pub fn covers_message(&self, agent: Option<&AgentId>, skill: Option<&str>) -> bool {
+        let Some(targets) = self.targets(KeyScope::Send) else {
+            return self.contains(KeyScope::Send);
+        };
+        agent.is_some_and(|agent| targets.iter().any(|one| one.covers_message(agent, skill)))
+    }
+
+    /// Agents that a task may reach by delegation, if a message of this key begins it; `None` for
+    /// all that the agents' grants name.
+    pub fn reach(&self, agent: &AgentId, skill: Option<&str>) -> Option<BTreeSet<AgentId>> {
+        let targets = self.targets(KeyScope::Send)?;
+        let mut covering = targets.iter().filter(|one| one.covers_message(agent, skill)).peekable();
+        let is_open = |target: &ScopeTarget| match target {
+            ScopeTarget::Agent { alone, .. } => !alone,
+            ScopeTarget::Own => true,
+        };
+        covering.peek()?;
+        if covering.any(is_open) {
+            return None;
+        }
+        let agents = targets.iter().filter_map(|target| match target {
+            ScopeTarget::Agent { agent, skill: None, .. } => Some(agent.clone()),
+            ScopeTarget::Agent { skill: Some(_), .. } | ScopeTarget::Own => None,
+        });
+        Some(agents.collect())
+    }
+
+    /// True if these scopes include all of `other`, so that whoever has these may give `other`
+    /// away: to a key of the same person, or of another one, whose own tasks are others.
+    /// `admin:grant` is never included: only the operator gives it.
+    pub fn include(&self, other: &Self, is_same_person: bool) -> bool {
+        let includes = |scope: KeyScope| {
+            let covers_each = |mine: &BTreeSet<ScopeTarget>| {
+                let covers =
+                    |its: &ScopeTarget| mine.iter().any(|one| one.covers(its, is_same_person));
+                other.targets(scope).is_some_and(|its| its.iter().all(covers))
+            };
+            scope != KeyScope::AdminGrant
+                && self.contains(scope)
+                && self.targets(scope).is_none_or(covers_each)
+        };
+        KeyScope::ALL.into_iter().filter(|scope| other.contains(*scope)).all(includes)
     }
 
     /// Texts of the scopes, as [`KeyScopes::parse`] reads them.
     pub fn to_texts(&self) -> Vec<String> {
-        let texts = self.scopes.iter().flat_map(|scope| match scope {
-            KeyScope::Send if !self.agents.is_empty() => {
-                self.agents.iter().map(|agent| format!("send:{agent}")).collect()
+        let texts = self.scopes.iter().flat_map(|(scope, targets)| {
+            let name = scope.name();
+            match targets.is_empty() {
+                true => vec![name.to_owned()],
+                false => targets.iter().map(|target| format!("{name}:{target}")).collect(),
             }
-            KeyScope::Send
-            | KeyScope::Read
-            | KeyScope::Answer
-            | KeyScope::Approve
-            | KeyScope::Cancel
-            | KeyScope::Push => vec![scope.name().to_owned()],
         });
         texts.collect()
     }
+}
+
+fn parse_one(text: &str) -> Option<(KeyScope, Option<ScopeTarget>)> {
+    let named = |name: &str| KeyScope::ALL.into_iter().find(|one| one.name() == name);
+    if let Some(scope) = named(text) {
+        return Some((scope, None));
+    }
+    let (name, target) = text.split_once(':')?;
+    let (scope, target) = (named(name)?, ScopeTarget::parse(target)?);
+    scope.may_be_narrowed_to(&target).then_some((scope, Some(target)))
 }
 
 impl TryFrom<Vec<String>> for KeyScopes {
@@ -131,10 +261,29 @@ impl From<KeyScopes> for Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scope_target::TaskAgent;
     use super::*;
+    use proptest::prelude::*;
 
-    fn texts(scopes: &[&str]) -> Vec<String> {
-        KeyScopes::parse(scopes.iter().copied()).unwrap().to_texts()
+    fn scopes(texts: &[&str]) -> KeyScopes {
+        KeyScopes::parse(texts.iter().copied()).unwrap()
+    }
+
+    fn texts(of: &[&str]) -> Vec<String> {
+        scopes(of).to_texts()
+    }
+
+    fn id(name: &str) -> AgentId {
+        AgentId::parse(name).unwrap()
+    }
+
+    fn facts(is_own: bool, agents: &[&str]) -> TaskFacts {
+        let agent = |text: &&str| {
+            let (agent, skill) = text.split_once('/').unwrap_or((text, ""));
+            let skill = Some(skill.to_owned()).filter(|skill| !skill.is_empty());
+            TaskAgent { agent: id(agent), skill }
+        };
+        TaskFacts { is_own, agents: agents.iter().map(agent).collect() }
     }
 
     #[test]
@@ -143,26 +292,189 @@ mod tests {
         assert_eq!(texts(&["send", "read", "read"]), ["read", "send"]);
         assert_eq!(texts(&["send:b", "send:a", "read"]), ["read", "send:a", "send:b"]);
         assert_eq!(texts(&["send:a", "send"]), ["send"], "the wider one counts");
+        let all = ["read:own", "read:echo", "send:echo/a/b:alone", "apply", "admin", "admin:grant"];
+        assert_eq!(texts(&all), all);
     }
 
     #[test]
     fn other_texts_are_refused() {
-        for wrong in
-            ["", "admin", "Read", "read:echo", "send:", "send:A b", "send:a:b", "*", " read"]
-        {
+        for wrong in [
+            "",
+            "owner",
+            "Read",
+            "send:",
+            "send:A b",
+            "send:a:b",
+            "*",
+            " read",
+            "send:own",
+            "admin:own",
+            "admin:echo",
+            "admin:grant:echo",
+            "read:echo:alone",
+            "read:own:alone",
+            "read:own/x",
+            "read:echo/",
+            "read:echo/a b",
+            "read:echo/a,b",
+            "read:echo/a:b",
+            "read:echo/\u{1b}",
+            "read::own",
+            "read:OWN",
+            "apply:",
+            "send:echo:alone:alone",
+        ] {
             let refused = KeyScopes::parse([wrong]).unwrap_err().to_string();
-            assert!(refused.contains("the scopes are read, send"), "{refused}");
+            assert!(refused.contains("the scopes are read, send"), "{wrong}: {refused}");
+            assert!(!refused.contains('\u{1b}'));
         }
-        let stored: Result<KeyScopes, _> = serde_json::from_str(r#"["admin"]"#);
+        let stored: Result<KeyScopes, _> = serde_json::from_str(r#"["root"]"#);
         assert!(stored.is_err(), "a scope of a later version widens nothing");
     }
 
     #[test]
     fn scopes_narrow_only_if_present() {
-        let all = KeyScopes::default();
-        assert!(KeyScope::ALL.iter().all(|scope| all.contains(*scope)) && all.agents().is_none());
-        let reading = KeyScopes::parse(["read"]).unwrap();
-        let has: Vec<_> = KeyScope::ALL.into_iter().filter(|one| reading.contains(*one)).collect();
-        assert_eq!(has, [KeyScope::Read]);
+        let has = |of: &KeyScopes| {
+            let names = KeyScope::ALL.into_iter().filter(|one| of.contains(*one));
+            names.map(KeyScope::name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(has(&KeyScopes::default()), "read send answer approve cancel push");
+        assert_eq!(has(&scopes(&["read"])), "read");
+        assert_eq!(has(&scopes(&["admin"])), "admin");
+        assert_eq!(has(&scopes(&["admin:grant", "apply:own"])), "apply admin:grant");
+    }
+
+    /// Row for each list of scopes and each task: which scopes cover it.
+    #[test]
+    fn narrowed_scopes_cover_their_tasks() {
+        let own = facts(true, &["echo"]);
+        let below_flow = facts(false, &["codex/review", "flow"]);
+        for (of, scope, is_own_covered, is_below_covered) in [
+            (&["read"][..], KeyScope::Read, true, true),
+            (&["read:own"], KeyScope::Read, true, false),
+            (&["read:echo"], KeyScope::Read, true, false),
+            (&["read:codex"], KeyScope::Read, false, true),
+            (&["read:codex/review"], KeyScope::Read, false, true),
+            (&["read:codex/other"], KeyScope::Read, false, false),
+            (&["read:flow"], KeyScope::Read, false, true),
+            (&["read:own", "read:flow"], KeyScope::Read, true, true),
+            (&["answer:flow"], KeyScope::Answer, false, true),
+            (&["approve:flow"], KeyScope::Approve, false, false),
+            (&["approve:codex"], KeyScope::Approve, false, true),
+            (&["read:own"], KeyScope::Cancel, false, false),
+            (&[], KeyScope::Cancel, true, true),
+            (&[], KeyScope::Apply, false, false),
+            (&["apply:own"], KeyScope::Apply, true, false),
+        ] {
+            let of = scopes(of);
+            assert_eq!(of.covers(scope, &own), is_own_covered, "{of:?}");
+            assert_eq!(of.covers(scope, &below_flow), is_below_covered, "{of:?}");
+            let unknown = TaskFacts::default();
+            let is_narrowed = of.targets(scope).is_some() || !of.contains(scope);
+            assert_eq!(of.covers(scope, &unknown), !is_narrowed, "{of:?}");
+        }
+    }
+
+    #[test]
+    fn messages_need_named_agent_and_skill() {
+        let of = scopes(&["send:echo/sum", "send:codex"]);
+        for (agent, skill, may) in [
+            (Some("echo"), Some("sum"), true),
+            (Some("echo"), None, false),
+            (Some("echo"), Some("summary"), false),
+            (Some("codex"), Some("any"), true),
+            (Some("claude"), Some("sum"), false),
+            (None, Some("sum"), false),
+            (None, None, false),
+        ] {
+            let agent = agent.map(id);
+            assert_eq!(of.covers_message(agent.as_ref(), skill), may, "{agent:?} {skill:?}");
+        }
+        assert!(KeyScopes::default().covers_message(None, None));
+        assert!(!scopes(&["read"]).covers_message(Some(&id("echo")), None));
+    }
+
+    #[test]
+    fn only_alone_limits_delegation() {
+        let reach = |of: &[&str], agent: &str| {
+            let reach = scopes(of).reach(&id(agent), None)?;
+            Some(reach.iter().map(AgentId::to_string).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(reach(&[], "flow"), None);
+        assert_eq!(reach(&["send"], "flow"), None);
+        assert_eq!(reach(&["send:flow"], "flow"), None);
+        assert_eq!(reach(&["send:flow:alone"], "flow").as_deref(), Some("flow"));
+        let two = ["send:flow:alone", "send:codex:alone"];
+        assert_eq!(reach(&two, "flow").as_deref(), Some("codex flow"));
+        assert_eq!(reach(&["send:flow:alone", "send:flow"], "flow"), None, "the wider one counts");
+        assert_eq!(reach(&["send:flow:alone", "send:codex/x"], "flow").as_deref(), Some("flow"));
+    }
+
+    #[test]
+    fn nobody_gives_away_more_than_the_own() {
+        let all = ["read", "send", "answer", "approve", "cancel", "push", "admin"];
+        for (mine, other, is_same, may) in [
+            (&all[..], &[][..], false, true),
+            (&all, &["apply"], false, false),
+            (&all, &["admin"], false, true),
+            (&all, &["read:own", "send:echo"], false, true),
+            (&["admin", "admin:grant"], &["admin:grant"], false, false),
+            (&["admin", "read"], &[], false, false),
+            (&["admin", "read"], &["read:own"], false, true),
+            (&["admin", "read:own"], &["read:own"], true, true),
+            (&["admin", "read:own"], &["read:own"], false, false),
+            (&["admin", "read:own"], &["read"], true, false),
+            (&["admin", "send:echo"], &["send:echo/x"], false, true),
+            (&["admin", "send:echo/x"], &["send:echo"], false, false),
+            (&["admin", "send:echo:alone"], &["send:echo"], false, false),
+            (&["admin", "send:echo"], &["send:echo:alone"], false, true),
+        ] {
+            assert_eq!(scopes(mine).include(&scopes(other), is_same), may, "{mine:?} {other:?}");
+        }
+    }
+
+    fn any_scope() -> impl Strategy<Value = String> {
+        let target = prop_oneof![
+            Just(String::new()),
+            Just(":own".to_owned()),
+            "[a-c][a-z0-9-]{0,4}".prop_map(|agent| format!(":{agent}")),
+            "[a-c]{1,2}/[a-zA-Z0-9._/-]{1,8}".prop_map(|skill| format!(":{skill}")),
+            "[a-c]{1,2}".prop_map(|agent| format!(":{agent}:alone")),
+            ".{0,6}".prop_map(|any| format!(":{any}")),
+        ];
+        let names: Vec<_> = KeyScope::ALL.into_iter().map(KeyScope::name).collect();
+        (proptest::sample::select(names), target)
+            .prop_map(|(name, target)| name.to_owned() + &target)
+    }
+
+    proptest! {
+        #[test]
+        fn printed_scopes_parse_to_same(offered in prop::collection::vec(any_scope(), 0..12)) {
+            let valid: Vec<_> =
+                offered.iter().filter(|one| KeyScopes::parse([one.as_str()]).is_ok()).collect();
+            let parsed = KeyScopes::parse(valid.iter().map(|one| one.as_str())).unwrap();
+            let texts = parsed.to_texts();
+            let again = KeyScopes::parse(texts.iter().map(String::as_str)).unwrap();
+            prop_assert_eq!(&again, &parsed);
+            let json = serde_json::to_string(&parsed).unwrap();
+            prop_assert_eq!(serde_json::from_str::<KeyScopes>(&json).unwrap(), parsed);
+        }
+
+        #[test]
+        fn added_target_of_other_scope_widens_nothing(
+            offered in prop::collection::vec(any_scope(), 1..6), more in any_scope(),
+        ) {
+            let valid = |all: &[String]| -> Vec<String> {
+                all.iter().filter(|one| KeyScopes::parse([one.as_str()]).is_ok()).cloned().collect()
+            };
+            let (base, more) = (valid(&offered), valid(&[more]));
+            prop_assume!(!base.is_empty() && !more.is_empty());
+            let narrow = KeyScopes::try_from(base.clone()).unwrap();
+            let wide = KeyScopes::try_from([base, more].concat()).unwrap();
+            let is_grant = wide.contains(KeyScope::AdminGrant);
+            let has_own = |of: &KeyScopes| of.to_texts().iter().any(|text| text.ends_with(":own"));
+            prop_assert!(is_grant || wide.include(&narrow, true));
+            prop_assert!(is_grant || has_own(&narrow) || wide.include(&narrow, false));
+        }
     }
 }

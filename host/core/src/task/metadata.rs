@@ -47,6 +47,10 @@ pub use a2a_hub_protocol::boards::BLACKBOARD_CHANGE;
 /// another agent: the word of a [`Permissions`](crate::grant::permissions::Permissions).
 pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
 
+/// Metadata member of a task that a narrowed key began, and of those below it: the agents that the
+/// tree may reach, as a list of ids.
+pub const REACHABLE_AGENTS: &str = "reachableAgents";
+
 /// Metadata member of a failed task: capabilities that its agent requested and lacks.
 pub const NOT_GRANTED: &str = "notGranted";
 
@@ -150,6 +154,25 @@ pub fn queued_after(agent: &str, first: &TaskId) -> Message {
     Message::text(Role::Agent, why)
 }
 
+/// Agents that the tree of a task may reach ([`REACHABLE_AGENTS`]); `None` for all.
+pub fn reachable_agents(task: &Task) -> Option<Vec<String>> {
+    let named = task.metadata.as_ref()?.get(REACHABLE_AGENTS)?;
+    let ids = named.as_array().into_iter().flatten();
+    Some(ids.filter_map(|id| id.as_str().map(str::to_owned)).collect())
+}
+
+/// The same as a metadata member, for a task that follows this one or is below it.
+pub fn reach_fact(task: &Task) -> Option<(String, serde_json::Value)> {
+    let named = task.metadata.as_ref()?.get(REACHABLE_AGENTS)?;
+    Some((REACHABLE_AGENTS.to_owned(), named.clone()))
+}
+
+/// Id of the skill that the first message of a task names.
+pub fn first_skill(task: &Task) -> Option<String> {
+    let message = task.history.first()?.metadata.as_ref()?;
+    message.get("targetSkill")?.as_str().map(str::to_owned)
+}
+
 /// Removes the metadata members that only the hub may write from an agent's metadata.
 pub fn of_agent(mut metadata: Metadata) -> Option<Metadata> {
     let of_hub = [
@@ -157,6 +180,7 @@ pub fn of_agent(mut metadata: Metadata) -> Option<Metadata> {
         RECEIVED,
         QUEUED,
         GRANTED_PERMISSIONS,
+        REACHABLE_AGENTS,
         FLOW_FILE,
         WORKTREE,
         ROUTING,

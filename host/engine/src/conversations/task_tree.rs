@@ -44,6 +44,7 @@ impl FoundTask {
             agent_id: head.agent.clone(),
             context_id: head.context.clone(),
             key,
+            reachable_agents: metadata::reachable_agents(task),
             state: task.status.state,
             created_at: head.created.clone(),
             updated_at: task.status.timestamp.clone(),

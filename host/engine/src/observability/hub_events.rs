@@ -9,6 +9,7 @@ use a2a_hub_protocol::{
     hub::event::{HubEvent, HubEventKind, StreamEnd},
     id::TenantId,
 };
+use futures::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -57,7 +58,8 @@ impl Events {
         let speaker = self.speaker();
         let first = Some(Arc::new(speaker.event(HubEventKind::Subscribed)));
         let receiver = speaker.sender.as_ref().map(broadcast::Sender::subscribe);
-        Listener { first, tenant: tenant.clone(), receiver: receiver.ok_or(StreamEnd::HubStopped) }
+        let (tenant, receiver) = (tenant.clone(), receiver.ok_or(StreamEnd::HubStopped));
+        Listener { first, pending: None, tenant, filter: None, receiver }
     }
 
     /// Metrics of the hub.
@@ -87,15 +89,27 @@ impl Speaker {
     }
 }
 
+/// True for an event that a subscriber may see.
+pub(crate) type EventFilter = Arc<dyn Fn(Arc<HubEvent>) -> BoxFuture<'static, bool> + Send + Sync>;
+
 /// Subscribing side. Each subscription has its own cursor, so a slow one delays nobody.
 pub struct Listener {
     first: Option<Arc<HubEvent>>,
+    /// Event that waits for the filter: a caller may drop the future that waits.
+    pending: Option<Arc<HubEvent>>,
     tenant: TenantId,
+    filter: Option<EventFilter>,
     /// The receiver, or the reason why the stream has ended.
     receiver: Result<broadcast::Receiver<Arc<HubEvent>>, StreamEnd>,
 }
 
 impl Listener {
+    /// Restricts the subscription to events that pass the filter.
+    #[must_use]
+    pub(crate) fn filtered(self, filter: EventFilter) -> Self {
+        Self { filter: Some(filter), ..self }
+    }
+
     /// Next event, or the reason why the stream has ended.
     pub async fn next(&mut self) -> Result<Arc<HubEvent>, StreamEnd> {
         if let Some(first) = self.first.take() {
@@ -103,8 +117,16 @@ impl Listener {
         }
         let receiver = self.receiver.as_mut().map_err(|end| *end)?;
         let end = loop {
+            if let (Some(event), Some(filter)) = (&self.pending, &self.filter) {
+                let (event, passes) = (Arc::clone(event), filter(Arc::clone(event)).await);
+                self.pending = None;
+                if passes {
+                    return Ok(event);
+                }
+            }
             match receiver.recv().await {
                 Ok(event) if event.what.tenant().is_some_and(|it| *it != self.tenant) => {}
+                Ok(event) if self.filter.is_some() => self.pending = Some(event),
                 Ok(event) => return Ok(event),
                 Err(RecvError::Lagged(_)) => break StreamEnd::TooSlow,
                 Err(RecvError::Closed) => break StreamEnd::HubStopped,
@@ -139,6 +161,24 @@ mod tests {
         let mut late = events.subscribe(&TenantId::default());
         assert_eq!(late.next().await.unwrap().what, HubEventKind::Subscribed);
         assert_eq!(late.next().await, Err(StreamEnd::HubStopped));
+    }
+
+    #[tokio::test]
+    async fn filter_hides_events_and_loses_none() {
+        let events = Events::default();
+        let is_odd: EventFilter = Arc::new(|event| {
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                event.seq % 2 == 1
+            })
+        });
+        let mut listener = events.subscribe(&TenantId::default()).filtered(is_odd);
+        assert_eq!(listener.next().await.unwrap().what, HubEventKind::Subscribed);
+        (0..4).for_each(|_| events.publish(left()));
+        // The dropped future has taken the first event from the channel.
+        assert!(futures::poll!(Box::pin(listener.next())).is_pending());
+        assert_eq!(listener.next().await.unwrap().seq, 1);
+        assert_eq!(listener.next().await.unwrap().seq, 3);
     }
 
     #[tokio::test]

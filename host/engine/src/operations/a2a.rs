@@ -11,7 +11,7 @@ use a2a_hub_protocol::{
     id::AgentId,
     interface::Version,
     message::Message,
-    operation::{Answer, Operation, SendMessage, TaskPageQuery},
+    operation::{Operation, SendMessage, TaskPageQuery},
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -134,12 +134,6 @@ impl Hub {
             send.client.extensions = known_extensions(agent, &client_context.extensions);
         }
         Ok((agent, send))
-    }
-
-    pub(super) async fn page(&self, query: TaskPageQuery) -> Result<Answer, HubError> {
-        let (artifacts, size) = (query.include_artifacts, query.size);
-        let (tasks, total, next) = self.tasks.page(query).await?;
-        Ok(Answer::TaskPage { tasks, artifacts, size, total, next })
     }
 }
 

@@ -3,19 +3,22 @@
 
 use super::{Caller, Hub};
 use crate::conversations::repeats::Claim;
-use crate::{error::HubError, tasks::Subscription};
+use crate::{
+    error::HubError,
+    tasks::{Subscription, VisibleTasks},
+};
 use a2a_hub_agents::{Agent, is_idle_owner};
 use a2a_hub_core::{
     access_control::{self, Principal},
-    identity::{KeyScope, PersonRights, PersonRule},
+    identity::{KeyScope, PersonRights, PersonRule, TaskFacts},
     task::idempotency,
 };
 use a2a_hub_process::TreeOwner;
 use a2a_hub_protocol::{
     budget::Budget,
     error::{A2aError, ErrorKind},
-    id::{AgentId, TaskId},
-    operation::{Operation, SendMessage, TopicRequest},
+    id::{AgentId, ContextId, TaskId},
+    operation::{BoardRequest, Operation, RuleRequest, SendMessage, TopicRequest},
     question::{self, Question, QuestionKind},
 };
 use a2a_hub_runtime::port::delegate::ChildRequest;
@@ -56,7 +59,8 @@ impl Hub {
     }
 
     /// Refuses operations on tasks that a person may not change, and messages to agents that the
-    /// key is not for. [`Hub::may`] has checked the operation itself.
+    /// key is not for. A task that the person may not see is not found. [`Hub::may`] has checked
+    /// the operation itself.
     async fn require_persons_rights(
         &self,
         rights: &PersonRights,
@@ -67,44 +71,125 @@ impl Hub {
                 rights.require(KeyScope::Push)?;
             }
             if send.message.task_id.is_none() {
-                rights.may_send_to(send.agent.as_ref())?;
+                rights.may_send_to(send.agent.as_ref(), send.requirements.skill.as_deref())?;
+                if let Some(context) = &send.message.context_id {
+                    self.require_context(rights, context).await?;
+                }
             }
         }
         if let Operation::HandOver(request) = operation {
-            rights.may_send_to(Some(&request.agent))?;
+            rights.may_send_to(Some(&request.agent), None)?;
         }
         // A message to a topic may begin a task at any agent, by a trigger.
         if let Operation::Topic(TopicRequest::Publish { .. }) = operation {
-            rights.may_send_to(None)?;
+            rights.may_send_to(None, None)?;
         }
-        let PersonRule::Initiator(_) = access_control::rule_for_people(operation) else {
+        let rule = access_control::rule_for_people(operation);
+        if rule == PersonRule::May(KeyScope::AdminGrant) {
+            rights.may_grant()?;
+        }
+        let Some(task) = operation.task() else {
+            if is_about_all(operation) {
+                rights.require_all()?;
+            }
             return Ok(());
         };
-        let Some(task) = operation.task() else { return Ok(()) };
-        let initiator = self.tasks.initiator(task).await?.map(|by| by.identity());
-        if initiator.is_none() {
+        let is_change = matches!(rule, PersonRule::Initiator(_));
+        if rights.sees_all() && !is_change {
+            return Ok(());
+        }
+        let PersonRights { name, scopes, .. } = rights;
+        let facts = self.tasks.facts(task, name, scopes.name_skills()).await?;
+        if facts.agents.is_empty() {
             // An unknown task is not found, which says more than a refusal.
             self.tasks.get(task).await?;
         }
-        rights.may_change(initiator.as_deref())?;
-        if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation
-            && let Err(why) = rights.require(KeyScope::Approve)
-        {
-            // A message that names no question answers the one that is open when it arrives.
-            let named = question::answered(&send.message)?;
-            let stored = self.tasks.get(task).await?.task;
-            let open = Question::from_metadata(stored.metadata.as_ref());
-            let is_harmless = |open: &Question| {
-                named.as_ref() == Some(&open.id) && open.kind != QuestionKind::Permission
-            };
-            if !open.as_ref().is_some_and(is_harmless) {
+        if !rights.sees(&facts) {
+            return Err(A2aError::no_task(task).into());
+        }
+        let PersonRule::Initiator(scope) = rule else { return Ok(()) };
+        rights.may_change(&facts)?;
+        match operation {
+            Operation::SendMessage(send) | Operation::StreamMessage(send) => {
+                if let Some(push) = send.push.as_ref().map(|_| KeyScope::Push) {
+                    rights.require_for(push, &facts)?;
+                }
+                self.require_answer(rights, send, task, &facts).await
+            }
+            // The agent that takes the task over counts, which was checked above.
+            Operation::HandOver(_) => Ok(()),
+            _ => Ok(rights.require_for(scope, &facts)?),
+        }
+    }
+
+    /// Refuses a message in a conversation of which the person may not see all tasks: the agent
+    /// would tell what is in it.
+    async fn require_context(
+        &self,
+        rights: &PersonRights,
+        context: &ContextId,
+    ) -> Result<(), HubError> {
+        let Some(visible) = VisibleTasks::of(&self.tasks, Some(rights.clone())) else {
+            return Ok(());
+        };
+        let is_new = self.contexts.get(context, 0).await?.is_none();
+        match is_new || visible.sees_context(context).await? {
+            true => Ok(()),
+            false => Err(A2aError::no_context(context).into()),
+        }
+    }
+
+    /// Refuses a message to a task that the key may not answer, or that could answer a request for
+    /// permission without the scope for it.
+    async fn require_answer(
+        &self,
+        rights: &PersonRights,
+        send: &SendMessage,
+        task: &TaskId,
+        facts: &TaskFacts,
+    ) -> Result<(), HubError> {
+        let may_approve = rights.require(KeyScope::Approve);
+        if may_approve.is_ok() && rights.scopes.covers_tree(KeyScope::Approve, facts) {
+            return Ok(rights.require_for(KeyScope::Answer, facts)?);
+        }
+        // A message that names no question answers the one that is open when it arrives.
+        let named = question::answered(&send.message)?;
+        let stored = self.tasks.get(task).await?.task;
+        let open = Question::from_metadata(stored.metadata.as_ref());
+        let open = open.filter(|open| named.as_ref() == Some(&open.id));
+        let refused = match &open {
+            Some(open) if open.kind != QuestionKind::Permission => {
+                return Ok(rights.require_for(KeyScope::Answer, facts)?);
+            }
+            Some(open) => {
+                let PersonRights { name, scopes, .. } = rights;
+                let asking = match &open.task {
+                    Some(asking) if self.tasks.find_head(asking).await?.is_some() => {
+                        self.tasks.facts(asking, name, scopes.name_skills()).await?
+                    }
+                    Some(_) | None => facts.clone(),
+                };
+                may_approve.and_then(|()| rights.require_for(KeyScope::Approve, &asking))
+            }
+            None => may_approve.and_then(|()| rights.require_for(KeyScope::Approve, facts)),
+        };
+        match (refused, open) {
+            (Ok(()), Some(_)) => Ok(()),
+            (Err(why), _) => {
                 let why = format!(
                     "{why}; it answers other questions by their ids, such as by `hub/questions/answer`"
                 );
-                return Err(A2aError::new(ErrorKind::PermissionDenied, why).into());
+                Err(A2aError::new(ErrorKind::PermissionDenied, why).into())
+            }
+            (Ok(()), None) => {
+                let why = format!(
+                    "this key of {} may answer requests for permission of some agents only, so its messages name the question; \
+                     it answers by ids, such as by `hub/questions/answer`",
+                    rights.name
+                );
+                Err(A2aError::new(ErrorKind::PermissionDenied, why).into())
             }
         }
-        Ok(())
     }
 
     /// Refuses operations outside of the caller's tree of tasks, and on agents that its agent may
@@ -225,4 +310,14 @@ impl Hub {
         }
         Ok(subscription)
     }
+}
+
+/// True for an operation that reads what belongs to no task: it is for keys that read everything.
+fn is_about_all(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Topic(TopicRequest::Read(_) | TopicRequest::List)
+            | Operation::Board(BoardRequest::Read { .. })
+            | Operation::Permission(RuleRequest::List | RuleRequest::Suggest)
+    )
 }

@@ -1,13 +1,20 @@
-//! Reads a whole task; a finished one can be passed on as stored.
+//! Reads tasks, conversations, questions, notices and deliveries, as far as the caller sees them.
+//! A whole finished task can be passed on as stored.
 
-use super::{ClientContext, Hub};
-use crate::error::HubError;
-use a2a_hub_core::access_control::Caller;
+use super::{ClientContext, Hub, timestamp::moment};
+use crate::{
+    error::HubError,
+    observability::hub_events::{EventFilter, Listener},
+    tasks::{Notices, Questions, VisibleTasks},
+};
+use a2a_hub_core::access_control::{Caller, Principal};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    operation::Operation,
+    hub::event::HubEvent,
+    operation::{Answer, Operation},
 };
 use a2a_hub_store::TaskView;
+use std::sync::Arc;
 
 impl Hub {
     /// Carries out an [`Operation::GetTask`] for the whole task, under the rules of
@@ -24,6 +31,92 @@ impl Hub {
     ) -> Result<TaskView, A2aError> {
         let (_, admitted) = self.pass_gate(caller.into(), &mut operation).await?;
         admitted.finish(self.stored_view(client_context, operation).await)
+    }
+
+    /// Tasks that the caller sees, if these are not all of the tenant.
+    pub(super) fn visible(&self, caller: &Principal) -> Result<Option<VisibleTasks>, A2aError> {
+        Ok(VisibleTasks::of(&self.tasks, self.rights_of(caller)?))
+    }
+
+    /// Carries out an operation on tasks that the caller sees, and on what belongs to them.
+    pub(super) async fn perform_on_visible(
+        &self,
+        caller: &Caller,
+        operation: Operation,
+    ) -> Result<Answer, HubError> {
+        let visible = self.visible(&caller.principal)?;
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the caller hands over no other")]
+        Ok(match operation {
+            Operation::ListTasks(mut query) => {
+                let artifacts = query.include_artifacts && !query.is_summary;
+                query.since = moment("since", query.since)?;
+                let tasks = self.tasks.list(query, visible.as_ref()).await?;
+                Answer::Tasks { tasks, artifacts }
+            }
+            Operation::PageTasks(query) => {
+                let (artifacts, size) = (query.include_artifacts, query.size);
+                let (tasks, total, next) = self.tasks.page(query, visible.as_ref()).await?;
+                Answer::TaskPage { tasks, artifacts, size, total, next }
+            }
+            Operation::ListContexts(query) => Answer::Contexts(match visible {
+                Some(visible) => visible.contexts(&self.contexts, query).await?,
+                None => self.contexts.list(query).await?,
+            }),
+            Operation::GetContext { id, history_length } => {
+                let found = self.contexts.get(&id, history_length).await?;
+                let is_visible = match &visible {
+                    Some(visible) => visible.sees_context(&id).await?,
+                    None => true,
+                };
+                let found = found.filter(|_| is_visible);
+                let (info, messages) = found.ok_or_else(|| A2aError::no_context(&id))?;
+                Answer::Context(info, messages)
+            }
+            Operation::ListDeliveries { dead_only, limit } => Answer::Deliveries(match visible {
+                Some(visible) => {
+                    let all = self.pushes.deliveries(&caller.tenant, dead_only, usize::MAX).await?;
+                    let mut found = visible.retain(all, |delivery| &delivery.task_id).await?;
+                    found.truncate(limit);
+                    found
+                }
+                None => self.pushes.deliveries(&caller.tenant, dead_only, limit).await?,
+            }),
+            Operation::Question(request) => {
+                let rights = self.rights_of(&caller.principal)?;
+                let questions = Questions(&self.tasks, rights);
+                Answer::Question(Box::pin(questions.perform(caller, request)).await?)
+            }
+            Operation::Notice(request) => {
+                Answer::Notice(Notices(&self.tasks, visible).perform(caller, request).await?)
+            }
+            other => {
+                let why = format!("`{}` reads no tasks", other.name());
+                return Err(A2aError::new(ErrorKind::Internal, why).into());
+            }
+        })
+    }
+
+    /// Subscribes to the events of the hub, as far as the caller sees their tasks.
+    pub(super) fn watch(&self, caller: &Caller) -> Result<Listener, A2aError> {
+        let listener = self.events.subscribe(&caller.tenant);
+        let Some(visible) = self.visible(&caller.principal)? else { return Ok(listener) };
+        let filter: EventFilter = Arc::new(move |event: Arc<HubEvent>| {
+            let visible = visible.clone();
+            Box::pin(async move {
+                for task in event.what.tasks() {
+                    match visible.sees(task).await {
+                        Ok(true) => {}
+                        Ok(false) => return false,
+                        Err(why) => {
+                            tracing::warn!(%task, %why, "cannot read task, leaving its event out");
+                            return false;
+                        }
+                    }
+                }
+                true
+            })
+        });
+        Ok(listener.filtered(filter))
     }
 
     async fn stored_view(

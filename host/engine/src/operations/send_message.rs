@@ -15,6 +15,7 @@ use a2a_hub_core::{
     task::{
         fold::TaskFold,
         idempotency::{self, RequestText},
+        metadata::REACHABLE_AGENTS,
     },
 };
 use a2a_hub_protocol::{
@@ -60,6 +61,7 @@ impl Hub {
                 idempotency::request(caller, &(wanted.route(), wanted.allow_older), &send)
             }
         });
+        self.limit_reach(&caller.principal, &mut send)?;
         let push = self.receiver(send.push.take()).await?;
         let budget = Budget::from_metadata(send.message.metadata.as_ref())?;
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
@@ -96,6 +98,19 @@ impl Hub {
             Ok(subscription)
         });
         self.begin(push, submitted).await
+    }
+
+    /// Stores with a new task which agents its tree may reach, if the key of the caller limits
+    /// that. The limit counts as long as the task, whatever becomes of the key.
+    fn limit_reach(&self, caller: &Principal, send: &mut SendMessage) -> Result<(), HubError> {
+        let Some(rights) = self.rights_of(caller)? else { return Ok(()) };
+        let skill = send.requirements.skill.as_deref();
+        let reach = send.agent.as_ref().and_then(|agent| rights.scopes.reach(agent, skill));
+        if let Some(reach) = reach {
+            let facts = send.task_metadata.get_or_insert_default();
+            facts.insert(REACHABLE_AGENTS.to_owned(), json!(reach));
+        }
+        Ok(())
     }
 
     /// Claims a request; none if requests are not remembered.

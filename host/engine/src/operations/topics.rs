@@ -4,7 +4,10 @@ use super::parts::HubParts;
 use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_automation::topics::TopicError;
-use a2a_hub_core::access_control::{Caller, Principal};
+use a2a_hub_core::{
+    access_control::{Caller, Principal},
+    task::metadata,
+};
 use a2a_hub_protocol::topics::TopicSource;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -25,7 +28,13 @@ pub(super) async fn perform(
         A2aError::new(ErrorKind::UnsupportedOperation, "this hub was built without topics")
     })?;
     let source = match &caller.principal {
-        Principal::AgentTask { agent, task } => source_of(hub, caller, agent, task).await?,
+        Principal::AgentTask { agent, task } => {
+            let source = source_of(hub, caller, agent, task).await?;
+            if let TopicRequest::Publish { .. } = &request {
+                require_open_reach(hub, task).await?;
+            }
+            source
+        }
         Principal::Operator
         | Principal::OperatorHttp
         | Principal::OperatorToken
@@ -38,6 +47,19 @@ pub(super) async fn perform(
         }
     };
     Ok(topics.perform(&caller.tenant, source, request).await?)
+}
+
+/// Refuses messages to topics from a tree of tasks that may reach some agents only: a trigger could
+/// begin a task at any other.
+async fn require_open_reach(hub: &HubParts, task: &TaskId) -> Result<(), HubError> {
+    let stored = hub.tasks.get(task).await?.task;
+    let Some(reach) = metadata::reachable_agents(&stored) else { return Ok(()) };
+    let why = format!(
+        "the API key that began this work reaches {} agents by name (`send:AGENT:alone`), and a message to a topic may begin a \
+         task at any",
+        reach.len()
+    );
+    Err(A2aError::new(ErrorKind::PermissionDenied, why).into())
 }
 
 /// Origin of what an agent's program publishes: its task, the triggers that led to that, and the

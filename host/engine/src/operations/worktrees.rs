@@ -48,13 +48,23 @@ impl<'t> WorktreeOperations<'t> {
         Ok(Self { tasks, worktrees: tasks.worktrees()? })
     }
 
-    /// Carries out a request for worktrees by a caller of this tenant.
+    /// Carries out a request for worktrees by a caller of this tenant. Others than the operator
+    /// apply changes to the checkout that the task came from, without files that programs obey.
     pub(super) async fn perform(
         &self,
         request: WorktreeRequest,
         tenant: &TenantId,
+        is_operator: bool,
     ) -> Result<Answer, HubError> {
         let worktrees = self.worktrees;
+        if let WorktreeRequest::Apply { accepts_all, checkout, .. } = &request
+            && !is_operator
+            && (*accepts_all || checkout.is_some())
+        {
+            let why = "files that programs obey (`acceptsAll`), and another checkout (`checkout`), are for the operator; leave \
+                       both out, or take a branch";
+            return Err(A2aError::new(ErrorKind::PermissionDenied, why).into());
+        }
         // Another tenant's task looks unknown; one that is gone is the default tenant's.
         if let Some(task) = request.task()
             && self.tasks.tenant_of(task).await?.unwrap_or_default() != *tenant

@@ -9,13 +9,12 @@ use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
     identity::{
-        ApiKey, Invitation, KeyScopes, MAX_INVITATIONS, MAX_KEYS, MAX_PEOPLE, Person, PersonName,
-        PersonRole, label_of,
+        ApiKey, Invitation, KeyScope, KeyScopes, MAX_INVITATIONS, MAX_KEYS, MAX_PEOPLE,
+        MAX_PEOPLE_OF_OWNER, Person, PersonName, PersonRights, PersonRole, RightsDenied, label_of,
     },
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    id::TenantId,
     operation::{
         CallerInfo, InvitationReport, KeyInfo, KeyTerms, NewKeyReport, PeopleList, PeopleReport,
         PeopleRequest, PersonInfo,
@@ -39,17 +38,25 @@ impl People {
             return Err(A2aError::new(ErrorKind::Internal, why));
         }
         Ok(match request {
-            PeopleRequest::List => PeopleReport::List(self.list()),
+            PeopleRequest::List => PeopleReport::List(self.list(&self.giver(caller)?)),
             PeopleRequest::Add { name, role } => {
-                PeopleReport::Person(self.add(&caller.tenant, &name, &role).await?)
+                PeopleReport::Person(self.add(caller, &name, &role).await?)
             }
             PeopleRequest::SetRole { name, role } => {
-                PeopleReport::Person(self.set_role(&name, &role).await?)
+                PeopleReport::Person(self.set_role(caller, &name, &role).await?)
             }
-            PeopleRequest::Remove { name } => PeopleReport::Person(self.remove(&name).await?),
-            PeopleRequest::NewKey(terms) => PeopleReport::NewKey(self.new_key(terms).await?),
-            PeopleRequest::RevokeKey { id } => PeopleReport::Revoked(self.revoke(&id).await?),
-            PeopleRequest::Invite(terms) => PeopleReport::Invitation(self.invite(terms).await?),
+            PeopleRequest::Remove { name } => {
+                PeopleReport::Person(self.remove(caller, &name).await?)
+            }
+            PeopleRequest::NewKey(terms) => {
+                PeopleReport::NewKey(self.new_key(caller, terms).await?)
+            }
+            PeopleRequest::RevokeKey { id } => {
+                PeopleReport::Revoked(self.revoke(caller, &id).await?)
+            }
+            PeopleRequest::Invite(terms) => {
+                PeopleReport::Invitation(self.invite(caller, terms).await?)
+            }
             PeopleRequest::Join { invitation, label } => {
                 PeopleReport::NewKey(self.join(&invitation, &label).await?)
             }
@@ -57,8 +64,22 @@ impl People {
         })
     }
 
-    fn list(&self) -> PeopleList {
-        PeopleList { people: self.known.read().by_name.values().map(person_info).collect() }
+    /// Rights that the caller has and gives away at most, as of now.
+    fn giver(&self, caller: &Caller) -> Result<Giver, A2aError> {
+        let Principal::Person { name, key } = &caller.principal else { return Ok(Giver(None)) };
+        let rights = self.rights(name, key).ok_or_else(|| {
+            let why = format!("the key `{key}` of {name} was revoked, or has expired");
+            A2aError::new(ErrorKind::Authentication, why)
+        })?;
+        // Checked again: the role may have changed since the request was admitted.
+        rights.require(KeyScope::Admin).map_err(denied)?;
+        Ok(Giver(Some(rights)))
+    }
+
+    fn list(&self, giver: &Giver) -> PeopleList {
+        let known = self.known.read();
+        let people = known.by_name.values().filter(|person| giver.sees(person));
+        PeopleList { people: people.map(person_info).collect() }
     }
 
     fn me(&self, caller: &Principal) -> CallerInfo {
@@ -70,9 +91,11 @@ impl People {
         CallerInfo { caller: caller.to_string(), person, key }
     }
 
-    async fn add(&self, tenant: &TenantId, name: &str, role: &str) -> Result<PersonInfo, A2aError> {
+    async fn add(&self, caller: &Caller, name: &str, role: &str) -> Result<PersonInfo, A2aError> {
         let (name, role) = (name_of(name)?, role_of(role)?);
         let _changing = self.changing.lock().await;
+        let giver = self.giver(caller)?;
+        let tenant = giver.0.as_ref().map_or(&caller.tenant, |rights| &rights.tenant);
         let (is_taken, count) = {
             let known = self.known.read();
             (known.by_name.contains_key(&name), known.by_name.len())
@@ -89,6 +112,11 @@ impl People {
                 "{MAX_PEOPLE} people are known, which is the limit; `a2a-hub person remove` removes one"
             )));
         }
+        if giver.0.is_some() && self.list(&giver).people.len() >= MAX_PEOPLE_OF_OWNER {
+            return Err(full(&format!(
+                "the tenant has {MAX_PEOPLE_OF_OWNER} people, which is the limit for its owners; the operator may add more"
+            )));
+        }
         let person = Person {
             name,
             tenant: tenant.clone(),
@@ -98,28 +126,44 @@ impl People {
             invitations: Vec::new(),
         };
         let added = self.store(person).await?;
-        tracing::info!(person = added.name, role = added.role, "a person was added");
+        let by = &caller.principal;
+        tracing::info!(%by, person = added.name, role = added.role, "a person was added");
         Ok(added)
     }
 
-    async fn set_role(&self, name: &str, role: &str) -> Result<PersonInfo, A2aError> {
+    async fn set_role(
+        &self,
+        caller: &Caller,
+        name: &str,
+        role: &str,
+    ) -> Result<PersonInfo, A2aError> {
         let role = role_of(role)?;
         let _changing = self.changing.lock().await;
-        let changed = self.store(Person { role, ..self.person(name)? }).await?;
-        tracing::info!(person = changed.name, role = changed.role, "a person has another role");
+        let giver = self.giver(caller)?;
+        let person = self.person(&giver, name)?;
+        if role > person.role {
+            // The keys get more than they had, so they get no more than the giver has.
+            let keys = person.keys.iter().map(|key| &key.scopes);
+            let given = keys.chain(person.invitations.iter().map(|one| &one.scopes));
+            given.into_iter().try_for_each(|scopes| giver.may_give(scopes, &person.name))?;
+        }
+        let changed = self.store(Person { role, ..person }).await?;
+        let by = &caller.principal;
+        tracing::info!(%by, person = changed.name, role = changed.role, "a person has another role");
         Ok(changed)
     }
 
     /// Removes a person. The keys end at once, also if the store cannot be written.
-    async fn remove(&self, name: &str) -> Result<PersonInfo, A2aError> {
+    async fn remove(&self, caller: &Caller, name: &str) -> Result<PersonInfo, A2aError> {
         let _changing = self.changing.lock().await;
-        let is_named = |person: &Person| person.name.as_str() == name;
-        let person = match self.person(name) {
+        let giver = self.giver(caller)?;
+        let is_named = |person: &Person| person.name.as_str() == name && giver.sees(person);
+        let person = match self.person(&giver, name) {
             Err(unknown) => self.stored(is_named).await.ok_or(unknown)?,
             known => known?,
         };
         self.known.write().forget(&person.name);
-        tracing::info!(person = %person.name, "a person was removed");
+        tracing::info!(by = %caller.principal, person = %person.name, "a person was removed");
         if let Some(storage) = &self.storage {
             let forgotten = storage.forget_person(&person.name).await;
             forgotten.map_err(|why| returns(&format!("`{name}` is removed"), &why))?;
@@ -127,17 +171,21 @@ impl People {
         Ok(person_info(&person))
     }
 
-    async fn new_key(&self, terms: KeyTerms) -> Result<NewKeyReport, A2aError> {
+    async fn new_key(&self, caller: &Caller, terms: KeyTerms) -> Result<NewKeyReport, A2aError> {
         let KeyTerms { person, label, scopes, for_ms } = terms;
         let scopes = scopes_of(&scopes)?;
         let _changing = self.changing.lock().await;
-        let person = self.person(&person)?;
+        let giver = self.giver(caller)?;
+        let person = self.person(&giver, &person)?;
+        giver.may_give(&scopes, &person.name)?;
         let expires_at = (for_ms > 0).then(|| clock::after(Duration::from_millis(for_ms)));
+        giver.may_last_until(expires_at.as_deref())?;
+        tracing::info!(by = %caller.principal, person = %person.name, "a key is made");
         self.store_key(person, &label, scopes, expires_at).await
     }
 
-    /// Exchanges an invitation for a key without an end: the person may be removed, and the key
-    /// revoked.
+    /// Exchanges an invitation for a key. It has no end, unless the key of the one who invited has
+    /// one: the person may be removed, and the key revoked.
     async fn join(&self, invitation: &str, label: &str) -> Result<NewKeyReport, A2aError> {
         let (digest, now) = (digest_of(invitation), clock::now());
         let _changing = self.changing.lock().await;
@@ -154,7 +202,7 @@ impl People {
                        the operator for another one (`a2a-hub person invite`)";
             return Err(A2aError::new(ErrorKind::Authentication, why));
         };
-        self.store_key(person, label, invitation.scopes, None).await
+        self.store_key(person, label, invitation.scopes, invitation.key_expires_at).await
     }
 
     /// Adds a key to a person, and stores both.
@@ -192,12 +240,14 @@ impl People {
     }
 
     /// Revokes a key. It ends at once, also if the store cannot be written.
-    async fn revoke(&self, id: &str) -> Result<KeyInfo, A2aError> {
+    async fn revoke(&self, caller: &Caller, id: &str) -> Result<KeyInfo, A2aError> {
         let _changing = self.changing.lock().await;
+        let giver = self.giver(caller)?;
         let mut person = self.known.read().person_of_key(id).cloned();
         if person.is_none() {
             person = self.stored(|one| one.keys.iter().any(|key| key.id == id)).await;
         }
+        let person = person.filter(|person| giver.sees(person));
         let at = person.as_ref().and_then(|person| person.keys.iter().position(|one| one.id == id));
         let (Some(mut person), Some(at)) = (person, at) else {
             let why = format!("no key has the id `{id}`; `a2a-hub key list` lists them");
@@ -205,7 +255,7 @@ impl People {
         };
         let info = key_info(&person.name, &person.keys.remove(at));
         self.known.write().set(person.clone());
-        tracing::info!(person = %person.name, key = id, "a key was revoked");
+        tracing::info!(by = %caller.principal, person = %person.name, key = id, "a key was revoked");
         if let Some(storage) = &self.storage {
             let stored = storage.set_person(&person).await;
             stored.map_err(|why| returns(&format!("the key `{id}` is revoked"), &why))?;
@@ -213,11 +263,13 @@ impl People {
         Ok(info)
     }
 
-    async fn invite(&self, terms: KeyTerms) -> Result<InvitationReport, A2aError> {
+    async fn invite(&self, caller: &Caller, terms: KeyTerms) -> Result<InvitationReport, A2aError> {
         let KeyTerms { person, scopes, for_ms, .. } = terms;
         let scopes = scopes_of(&scopes)?;
         let _changing = self.changing.lock().await;
-        let mut person = self.person(&person)?;
+        let giver = self.giver(caller)?;
+        let mut person = self.person(&giver, &person)?;
+        giver.may_give(&scopes, &person.name)?;
         person.sweep(&clock::now(), &clock::before(LISTED_AFTER_EXPIRY));
         if person.invitations.len() >= MAX_INVITATIONS {
             return Err(full(&format!(
@@ -227,15 +279,25 @@ impl People {
         }
         let (invitation, expires_at) =
             (fresh_invitation()?, clock::after(Duration::from_millis(for_ms)));
+        let key_expires_at = giver.0.and_then(|rights| rights.expires_at);
+        let expires_at = match &key_expires_at {
+            Some(end) if *end < expires_at => end.clone(),
+            Some(_) | None => expires_at,
+        };
         let digest = digest_of(&invitation);
-        person.invitations.push(Invitation { digest, scopes, expires_at: expires_at.clone() });
+        tracing::info!(by = %caller.principal, person = %person.name, "a person is invited");
+        let invitation_of =
+            Invitation { digest, scopes, expires_at: expires_at.clone(), key_expires_at };
+        person.invitations.push(invitation_of);
         let person = self.store(person).await?.name;
         Ok(InvitationReport { invitation, person, expires_at, url: self.url.clone() })
     }
 
-    fn person(&self, name: &str) -> Result<Person, A2aError> {
+    /// Person of this name, if the giver may see the person.
+    fn person(&self, giver: &Giver, name: &str) -> Result<Person, A2aError> {
         let parsed = name_of(name)?;
-        self.known.read().by_name.get(&parsed).cloned().ok_or_else(|| {
+        let known = self.known.read().by_name.get(&parsed).cloned();
+        known.filter(|person| giver.sees(person)).ok_or_else(|| {
             let why = format!("no person is named `{name}`; `a2a-hub person list` lists them");
             A2aError::invalid("name", why)
         })
@@ -258,6 +320,40 @@ impl People {
         self.known.write().set(person);
         Ok(info)
     }
+}
+
+/// Caller that changes people and keys: a person with the scope `admin`, or the operator.
+struct Giver(Option<PersonRights>);
+
+impl Giver {
+    /// True if the person is one of those that the caller manages.
+    fn sees(&self, person: &Person) -> bool {
+        self.0.as_ref().is_none_or(|rights| rights.tenant == person.tenant)
+    }
+
+    /// Refuses scopes that the caller does not have, in keys of `person`.
+    fn may_give(&self, scopes: &KeyScopes, person: &PersonName) -> Result<(), A2aError> {
+        match &self.0 {
+            Some(rights) => rights.may_give(scopes, person).map_err(denied),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a key that counts longer than that of the caller.
+    fn may_last_until(&self, end: Option<&str>) -> Result<(), A2aError> {
+        let own_end = self.0.as_ref().and_then(|rights| rights.expires_at.as_deref());
+        match own_end {
+            Some(own_end) if end.is_none_or(|end| end > own_end) => {
+                let why = format!("must end before the key that makes it, at {own_end}");
+                Err(A2aError::invalid("forMs", why))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn denied(why: RightsDenied) -> A2aError {
+    A2aError::new(ErrorKind::PermissionDenied, why.to_string())
 }
 
 /// Error of a removal that counts, and is not stored.

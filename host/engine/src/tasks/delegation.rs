@@ -49,6 +49,7 @@ use a2a_hub_protocol::{
     client::ClientCapabilities,
     event::StatusUpdate,
     id::{AgentId, ContextId, TaskId},
+    message::Metadata,
     operation::{AgentQuery, FoundAgents},
     parent::Parent,
     scheduled::AutomatedRun,
@@ -130,6 +131,32 @@ impl Delegation {
         )))
     }
 
+    /// Facts that a child has from this task: its schedule or trigger, and the agents that the
+    /// tree may reach.
+    fn facts_of_child(&self, answers: bool) -> Metadata {
+        let run = AutomatedRun::from_metadata(self.task.metadata.as_ref());
+        let mut facts = run.map(|run| run.for_child(answers).facts()).unwrap_or_default();
+        facts.extend(metadata::reach_fact(&self.task));
+        facts
+    }
+
+    /// Refuses an agent that the key does not name by which this tree of tasks began.
+    pub(in crate::tasks) fn require_reach(&self, agent: &AgentId) -> Result<(), Failure> {
+        let Some(reach) = metadata::reachable_agents(&self.task) else { return Ok(()) };
+        if reach.iter().any(|id| id == agent.as_str()) {
+            return Ok(());
+        }
+        Err(Failure::Denied(format!(
+            "call `{agent}`: the API key that began this work reaches {} only; its scope `send:AGENT:alone` leaves out what agents \
+             call, and a key with `send:AGENT` does not",
+            if reach.is_empty() {
+                "no other agent".to_owned()
+            } else {
+                format!("`{}`", reach.join("`, `"))
+            }
+        )))
+    }
+
     /// Existing child with this key. Fails if the key belongs to a child of another agent.
     async fn known(&self, key: &str, agent: &AgentId) -> Result<Option<TaskId>, Failure> {
         match self.child_under(key).await? {
@@ -188,8 +215,7 @@ impl Delegation {
             id: None,
             permissions: Some(self.agent.lends(&child.id, &self.task))
                 .filter(|permissions| *permissions != Permissions::default()),
-            facts: AutomatedRun::from_metadata(self.task.metadata.as_ref())
-                .map(|run| run.for_child(answers).facts()),
+            facts: Some(self.facts_of_child(answers)).filter(|facts| !facts.is_empty()),
             inherited,
             agent: Arc::clone(&child),
             message,
@@ -423,6 +449,7 @@ impl ProgramCalls for Delegation {
             return self.join_again(&known, request.answers_questions).await;
         }
         self.agent.may_call(&agent)?;
+        self.require_reach(&agent)?;
         let child = self.tasks.directory.agent(&agent);
         let child = child.ok_or_else(|| Failure::Unavailable(format!("{action}: it has left")))?;
         let this = self.clone();

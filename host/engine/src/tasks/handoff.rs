@@ -174,7 +174,11 @@ impl Tasks {
         let StoredTask { agent: from, task, .. } = &old;
         let routes = self.directory.routes().ok_or_else(A2aError::internal)?;
         let routing_message = handoff::message(task, from, None, None);
-        let may_take = |agent: &AgentId| next.may_take(agent);
+        let reach = metadata::reachable_agents(task);
+        let is_reachable = |agent: &AgentId| {
+            reach.as_ref().is_none_or(|reach| reach.iter().any(|id| id == agent.as_str()))
+        };
+        let may_take = |agent: &AgentId| next.may_take(agent) && is_reachable(agent);
         let mut route = self.choose(routes, next.wanted(), &routing_message, &may_take).await?;
         let asker = self.storage.askers(&task.id).await?.into_iter().next();
         let as_agent = || Principal::AgentTask { agent: from.clone(), task: task.id.clone() };
@@ -186,8 +190,10 @@ impl Tasks {
         while let Some(to) = route.agent() {
             let message = self.handoff_message((task, from), &to, None).await;
             let budget = Budget::from_metadata(message.metadata.as_ref())?;
+            let mut facts = next.facts();
+            facts.extend(metadata::reach_fact(task));
             let send = SendMessage {
-                task_metadata: Some(next.facts()),
+                task_metadata: Some(facts),
                 timeout_ms: created.timeout_ms,
                 client: created.client.clone(),
                 ..SendMessage::new(message, None)?

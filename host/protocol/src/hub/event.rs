@@ -175,6 +175,30 @@ pub enum HubEventKind {
 }
 
 impl HubEventKind {
+    /// Tasks that the event names; none for an event about agents or the hub.
+    pub fn tasks(&self) -> Vec<&TaskId> {
+        match self {
+            Self::TaskCreated { task_id, .. }
+            | Self::TaskState { task_id, .. }
+            | Self::QuestionsChanged { task_id, .. }
+            | Self::QuestionExpiring { task_id, .. } => vec![task_id],
+            Self::WorktreeConflict { task_id, conflict, .. } => vec![task_id, &conflict.task_id],
+            Self::NoticesChanged { .. }
+            | Self::Subscribed
+            | Self::AgentJoined { .. }
+            | Self::AgentReplaced { .. }
+            | Self::AgentLeft { .. }
+            | Self::PluginRejected { .. }
+            | Self::PluginHeldBack { .. }
+            | Self::PluginGrantChanged { .. }
+            | Self::AgentHealth { .. }
+            | Self::AgentBreaker { .. }
+            | Self::ConfigReloaded { .. }
+            | Self::StorageFailing { .. }
+            | Self::StorageRecovered { .. } => Vec::new(),
+        }
+    }
+
     /// Tenant of the event's task; `None` for an event that every tenant may see.
     pub fn tenant(&self) -> Option<&TenantId> {
         match self {

@@ -291,6 +291,7 @@ mod tests {
             agent_id: AgentId::parse("codex").unwrap(),
             context_id: ContextId::new("c"),
             key: None,
+            reachable_agents: None,
             state,
             created_at: String::new(),
             updated_at: String::new(),

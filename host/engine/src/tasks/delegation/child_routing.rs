@@ -57,7 +57,12 @@ impl Delegation {
             return self.join_again(&known.task, request.answers_questions).await;
         }
         let caller = Arc::clone(&self.agent);
-        let may_call = move |agent: &AgentId| *agent != caller.id && caller.may_call(agent).is_ok();
+        let this = self.clone();
+        let may_call = move |agent: &AgentId| {
+            *agent != caller.id
+                && caller.may_call(agent).is_ok()
+                && this.require_reach(agent).is_ok()
+        };
         let route = self.tasks.choose(&routes, wanted, &request.message, &may_call).await;
         let mut route = route.map_err(|why| denied_or(why, &self.agent))?;
         while let Some(child) = route.agent() {

@@ -1,7 +1,10 @@
 //! Queries of tasks, as lists and pages.
 
 use crate::observability::log_span;
-use crate::tasks::Tasks;
+use crate::tasks::{
+    Tasks,
+    query::visible::{CHUNK, VisibleTasks},
+};
 use a2a_hub_core::{
     task::{metadata, open_questions, trace_context::Trace},
     text::plain_text::line,
@@ -14,6 +17,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::port::delegate::ChildTask;
 use a2a_hub_store::{BegunRequest, Head, HeadFilter, HeadPage, StorageError, StoredTask};
+use std::collections::BTreeSet;
 use tracing::Span;
 
 /// Longest status message of a summary, in characters.
@@ -68,8 +72,12 @@ impl Tasks {
         Ok(begun.map(|begun| Trace::for_task(task, begun.task.metadata.as_ref())))
     }
 
-    /// Tasks that match, newest first.
-    pub async fn list(&self, query: TaskQuery) -> Result<Vec<ListedTask>, StorageError> {
+    /// Tasks that match, newest first; with `visible`, only those that the person sees.
+    pub(crate) async fn list(
+        &self,
+        query: TaskQuery,
+        visible: Option<&VisibleTasks>,
+    ) -> Result<Vec<ListedTask>, StorageError> {
         let TaskQuery { id_prefix, agent, since, context, tenant, directory, workflow, .. } = query;
         let (state, page) = (query.state, query.page);
         let is_summary = query.is_summary;
@@ -91,21 +99,92 @@ impl Tasks {
             ..HeadFilter::default()
         };
         let mut tasks = Vec::new();
-        for head in self.storage.heads(filter).await? {
+        for head in self.visible_heads(filter, visible).await? {
             let listed = self.listed_task(&head, history_length, include_artifacts).await?;
             tasks.extend(if is_summary { listed.map(summarized) } else { listed });
         }
         Ok(tasks)
     }
 
-    /// Page of the tasks that match, their total number, and the cursor of the next page.
-    pub async fn page(
+    /// Summaries that match, newest first; with `visible`, only those that the person sees.
+    async fn visible_heads(
+        &self,
+        filter: HeadFilter,
+        visible: Option<&VisibleTasks>,
+    ) -> Result<Vec<Head>, StorageError> {
+        let Some(visible) = visible else { return self.storage.heads(filter).await };
+        let HeadFilter { limit, offset: mut skipped, .. } = filter;
+        let (mut found, mut known, mut offset) = (Vec::new(), BTreeSet::new(), 0);
+        loop {
+            let chunk = HeadFilter { limit: CHUNK, offset, ..filter.clone() };
+            let chunk = self.storage.heads(chunk).await?;
+            let is_last = chunk.len() < CHUNK;
+            offset += chunk.len();
+            for head in chunk {
+                // A task that changes meanwhile moves the others.
+                if !known.insert(head.task.clone()) || !visible.sees(&head.task).await? {
+                    continue;
+                }
+                if skipped > 0 {
+                    skipped -= 1;
+                } else if found.len() < limit {
+                    found.push(head);
+                }
+            }
+            if is_last || found.len() >= limit {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Page of summaries of tasks that the person sees, and the number of all of these.
+    async fn visible_page(
+        &self,
+        query: &TaskPageQuery,
+        visible: &VisibleTasks,
+    ) -> Result<HeadPage, StorageError> {
+        let (mut total, mut heads) = (0, Vec::new());
+        // The number covers the tasks before the cursor as well.
+        let begins = [query.after.clone(), None];
+        let passes = if query.after.is_some() { &begins[..] } else { &begins[1..] };
+        for begin in passes {
+            let (is_page, mut after) = (*begin == query.after, begin.clone());
+            total = 0;
+            loop {
+                let chunk = TaskPageQuery { size: CHUNK, after, ..query.clone() };
+                let chunk = self.storage.page(&chunk).await?.heads;
+                let is_last = chunk.len() < CHUNK;
+                after = chunk.last().map(|head| TaskCursor {
+                    updated: head.updated.clone(),
+                    id: head.task.clone(),
+                });
+                for head in visible.retain(chunk, |head| &head.task).await? {
+                    total += 1;
+                    if is_page && heads.len() < query.size {
+                        heads.push(head);
+                    }
+                }
+                if is_last {
+                    break;
+                }
+            }
+        }
+        Ok(HeadPage { heads, total })
+    }
+
+    /// Page of the tasks that match, their total number, and the cursor of the next page; with
+    /// `visible`, of those that the person sees.
+    pub(crate) async fn page(
         &self,
         query: TaskPageQuery,
+        visible: Option<&VisibleTasks>,
     ) -> Result<(Vec<ListedTask>, u64, Option<TaskCursor>), StorageError> {
         // Reads one more than the page shows, to know whether a next page exists.
         let one_more = TaskPageQuery { size: query.size + 1, ..query.clone() };
-        let HeadPage { mut heads, total } = self.storage.page(&one_more).await?;
+        let HeadPage { mut heads, total } = match visible {
+            Some(visible) => self.visible_page(&one_more, visible).await?,
+            None => self.storage.page(&one_more).await?,
+        };
         let more = heads.len() > query.size;
         heads.truncate(query.size);
         let last = heads.last().filter(|_| more);

@@ -6,3 +6,4 @@ pub(super) mod questions;
 pub(super) mod resume;
 pub(super) mod routing_facts;
 pub(super) mod tree;
+pub(super) mod visible;

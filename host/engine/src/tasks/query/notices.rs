@@ -1,14 +1,20 @@
 //! Notices of all tasks: lists them, and marks them as read.
 
-use crate::{error::HubError, tasks::Tasks};
+use crate::{
+    error::HubError,
+    tasks::{
+        Tasks,
+        query::visible::{CHUNK, VisibleTasks},
+    },
+};
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::operation::{
     Notice, NoticeAnswer, NoticeList, NoticeQuery, NoticeRequest, NoticesRead,
 };
-use a2a_hub_store::{NoticeFilter, NoticePage, StoredNotice};
+use a2a_hub_store::{NoticeFilter, NoticePage, StorageError, StoredNotice};
 
-/// Notices of all tasks of a hub.
-pub(crate) struct Notices<'a>(pub(crate) &'a Tasks);
+/// Notices of all tasks of a hub, or of those that a person sees.
+pub(crate) struct Notices<'a>(pub(crate) &'a Tasks, pub(crate) Option<VisibleTasks>);
 
 impl Notices<'_> {
     /// Carries out a request for the notices of the caller's tenant.
@@ -22,7 +28,11 @@ impl Notices<'_> {
             NoticeRequest::List(NoticeQuery { kinds, includes_read, before, limit }) => {
                 let tenant = caller.tenant.clone();
                 let filter = NoticeFilter { tenant, kinds, includes_read, before, limit };
-                NoticeAnswer::List(listed(storage.notices(filter).await?, limit))
+                let page = match &self.1 {
+                    Some(visible) => self.visible_page(filter, visible).await?,
+                    None => storage.notices(filter).await?,
+                };
+                NoticeAnswer::List(listed(page, limit))
             }
             NoticeRequest::MarkRead(which) => {
                 let by = &caller.principal;
@@ -30,6 +40,40 @@ impl Notices<'_> {
                 NoticeAnswer::Marked(NoticesRead { marked })
             }
         })
+    }
+
+    /// Page of the notices of tasks that the person sees, and the number of their unread ones.
+    async fn visible_page(
+        &self,
+        filter: NoticeFilter,
+        visible: &VisibleTasks,
+    ) -> Result<NoticePage, StorageError> {
+        let (kinds, before) = (Vec::new(), None);
+        let all = NoticeFilter { includes_read: false, kinds, before, ..filter.clone() };
+        let unread = self.visible_notices(all, usize::MAX, visible).await?.len() as u64;
+        let limit = filter.limit;
+        let notices = self.visible_notices(filter, limit, visible).await?;
+        Ok(NoticePage { notices, unread })
+    }
+
+    async fn visible_notices(
+        &self,
+        mut filter: NoticeFilter,
+        limit: usize,
+        visible: &VisibleTasks,
+    ) -> Result<Vec<StoredNotice>, StorageError> {
+        let mut found = Vec::new();
+        filter.limit = CHUNK;
+        loop {
+            let chunk = self.0.storage.notices(filter.clone()).await?.notices;
+            let is_last = chunk.len() < CHUNK;
+            filter.before = chunk.last().map(|last| last.number);
+            found.extend(visible.retain(chunk, |notice| &notice.task).await?);
+            if is_last || found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
     }
 }
 

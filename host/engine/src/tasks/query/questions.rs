@@ -3,15 +3,16 @@
 use crate::{
     error::HubError,
     tasks::{
-        PermissionOperations, Tasks,
+        PermissionOperations, Tasks, VisibleTasks,
         command::{ActorCommand, OpenedQuestion, QuestionState},
+        query::visible::CHUNK,
     },
 };
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
-    identity::{KeyScope, PersonRights, RightsDenied},
+    identity::{KeyScope, PersonRights, RightsDenied, TaskFacts},
     task::open_questions,
 };
 use a2a_hub_protocol::{
@@ -111,20 +112,38 @@ impl Questions<'_> {
     }
 
     /// Reason why a person may not answer an open question: it is one of somebody else's task, or
-    /// the key lacks the scope. None for other callers.
+    /// the key lacks the scope for it. None for other callers.
     async fn refusal(
         &self,
         open: Option<&FoundQuestion>,
     ) -> Result<Option<RightsDenied>, HubError> {
         let (Some(rights), Some(open)) = (&self.1, open) else { return Ok(None) };
-        if open.question.kind == QuestionKind::Permission
-            && let Err(why) = rights.require(KeyScope::Approve)
-        {
-            return Ok(Some(why));
-        }
-        let initiator = self.0.initiator(&open.question.root_task_id).await?;
-        let initiator = initiator.map(|by| by.identity());
-        Ok(rights.may_change(initiator.as_deref()).err())
+        let facts = self.facts(rights, open).await?;
+        let scope = match open.question.kind == QuestionKind::Permission {
+            true => KeyScope::Approve,
+            false => KeyScope::Answer,
+        };
+        let may = rights.require(scope).and_then(|()| rights.may_change(&facts));
+        Ok(may.and_then(|()| rights.require_for(scope, &facts)).err())
+    }
+
+    /// Facts about the task that asks a question; one of another hub counts as the one that relays.
+    async fn facts(
+        &self,
+        rights: &PersonRights,
+        open: &FoundQuestion,
+    ) -> Result<TaskFacts, StorageError> {
+        let PersonRights { name, scopes, .. } = rights;
+        let task = match self.0.storage.head(&open.question.task_id).await? {
+            Some(_) => &open.question.task_id,
+            None => open.tasks.last().unwrap_or(&open.question.task_id),
+        };
+        self.0.facts(task, name, scopes.name_skills()).await
+    }
+
+    /// Tasks that the caller sees, if these are not all of the tenant.
+    fn visible(&self) -> Option<VisibleTasks> {
+        VisibleTasks::of(self.0, self.1.clone())
     }
 
     /// Open questions of a tenant's tasks, each once.
@@ -148,7 +167,16 @@ impl Questions<'_> {
         for entry in &mut found {
             self.add_path(entry, &mut heads).await?;
         }
-        Ok(found)
+        let Some(rights) = self.1.as_ref().filter(|rights| !rights.sees_all()) else {
+            return Ok(found);
+        };
+        let mut visible = Vec::new();
+        for entry in found {
+            if rights.sees(&self.facts(rights, &entry).await?) {
+                visible.push(entry);
+            }
+        }
+        Ok(visible)
     }
 
     /// Open question of a task, and its queued ones; none if it was answered or deleted meanwhile.
@@ -406,13 +434,36 @@ impl Questions<'_> {
         filter: ClosedQuestionFilter,
     ) -> Result<QuestionHistory, HubError> {
         let limit = filter.limit;
-        let closed = self.0.storage.closed_questions(filter).await?;
+        let closed = match self.visible() {
+            Some(visible) => self.visible_history(filter, &visible).await?,
+            None => self.0.storage.closed_questions(filter).await?,
+        };
         let next = closed.last().filter(|_| closed.len() == limit).map(|last| last.number);
         let mut questions = Vec::with_capacity(closed.len());
         for question in closed {
             questions.push(self.past_question(question).await?);
         }
         Ok(QuestionHistory { questions, next })
+    }
+
+    /// Closed questions of tasks that the caller sees.
+    async fn visible_history(
+        &self,
+        mut filter: ClosedQuestionFilter,
+        visible: &VisibleTasks,
+    ) -> Result<Vec<ClosedQuestion>, StorageError> {
+        let (mut found, limit) = (Vec::new(), filter.limit);
+        filter.limit = CHUNK;
+        loop {
+            let chunk = self.0.storage.closed_questions(filter.clone()).await?;
+            let is_last = chunk.len() < CHUNK;
+            filter.before = chunk.last().map(|last| last.number);
+            found.extend(visible.retain(chunk, |closed| &closed.task).await?);
+            if is_last || found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
     }
 
     async fn past_question(&self, closed: ClosedQuestion) -> Result<PastQuestion, StorageError> {

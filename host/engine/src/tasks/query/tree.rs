@@ -3,32 +3,10 @@
 
 use crate::conversations::task_tree::{FoundTask, in_order};
 use crate::{error::HubError, tasks::Tasks};
-use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::{
-    id::TaskId,
-    operation::{TaskTree, TreeQuery, TreeTask},
-};
+use a2a_hub_protocol::operation::{TaskTree, TreeQuery, TreeTask};
 use a2a_hub_store::{Head, HeadFilter, StorageError};
 
-/// Most levels of a tree above a task.
-const MAX_LEVELS: usize = 100;
-
 impl Tasks {
-    /// Principal whose message began the tree of a task; none for an unknown task, or one of a hub
-    /// that stored no principals.
-    pub(crate) async fn initiator(&self, task: &TaskId) -> Result<Option<Principal>, HubError> {
-        let mut at = task.clone();
-        for _ in 0..MAX_LEVELS {
-            let Some(head) = self.storage.head(&at).await? else { return Ok(None) };
-            let Some(parent) = head.parent else {
-                let mut senders = self.storage.askers(&at).await?.into_iter();
-                return Ok(senders.next().map(|(_, by)| by));
-            };
-            at = parent;
-        }
-        Ok(None)
-    }
-
     /// Returns the requested task and its descendants, within the query's depth and limit.
     pub async fn tree(&self, query: &TreeQuery) -> Result<TaskTree, HubError> {
         let found = self.found(self.head(&query.id).await?, query).await?;

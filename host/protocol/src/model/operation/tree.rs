@@ -49,6 +49,9 @@ pub struct TreeTask {
     /// Key that the parent's agent gave to the task; absent if it gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Agents that the tree may reach, if the API key that began it limits them; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reachable_agents: Option<Vec<String>>,
     /// State of the task, such as `working`.
     #[serde(serialize_with = "super::state_name")]
     #[schemars(with = "String")]

@@ -1,0 +1,134 @@
+//! Tasks that a person with a narrowed key sees. All others of the tenant look as if they did not
+//! exist.
+
+use crate::{conversations::contexts::Contexts, error::HubError, tasks::Tasks};
+use a2a_hub_core::{
+    access_control::Principal,
+    identity::{PersonName, PersonRights, TaskAgent, TaskFacts},
+    task::metadata,
+};
+use a2a_hub_protocol::{
+    id::{ContextId, TaskId},
+    operation::{ContextInfo, ContextQuery, Page},
+};
+use a2a_hub_store::{HeadFilter, StorageError};
+use std::collections::BTreeSet;
+
+/// Most levels of a tree above a task.
+const MAX_LEVELS: usize = 100;
+
+/// Elements of a list that are read at a time, until enough of them are visible.
+pub(crate) const CHUNK: usize = 200;
+
+impl Tasks {
+    /// Facts about a task by which the keys of a person cover it; those of no task for an unknown
+    /// one. With `skills`, those that the first messages name as well.
+    pub(crate) async fn facts(
+        &self,
+        task: &TaskId,
+        person: &PersonName,
+        skills: bool,
+    ) -> Result<TaskFacts, StorageError> {
+        let (mut facts, mut at) = (TaskFacts::default(), task.clone());
+        for _ in 0..MAX_LEVELS {
+            let Some(head) = self.storage.head(&at).await? else { break };
+            let skill = if skills { self.first_skill(&at).await? } else { None };
+            facts.agents.push(TaskAgent { agent: head.agent, skill });
+            let Some(parent) = head.parent else {
+                let initiator = self.storage.askers(&at).await?.into_iter().next();
+                facts.is_own = matches!(
+                    initiator,
+                    Some((_, Principal::Person { name, .. })) if name == *person
+                );
+                break;
+            };
+            at = parent;
+        }
+        Ok(facts)
+    }
+
+    /// Skill that the first message of a task names.
+    async fn first_skill(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
+        let begun = self.storage.beginning(task).await?;
+        Ok(begun.and_then(|begun| metadata::first_skill(&begun.task)))
+    }
+}
+
+/// Tasks that a person sees, who does not see all tasks of the tenant. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct VisibleTasks {
+    tasks: Tasks,
+    rights: PersonRights,
+}
+
+impl VisibleTasks {
+    /// Creates the view of a person; `None` for one who sees all tasks of the tenant.
+    pub(crate) fn of(tasks: &Tasks, rights: Option<PersonRights>) -> Option<Self> {
+        let rights = rights.filter(|rights| !rights.sees_all())?;
+        Some(Self { tasks: tasks.clone(), rights })
+    }
+
+    /// True if the person sees the task.
+    pub(crate) async fn sees(&self, task: &TaskId) -> Result<bool, StorageError> {
+        let PersonRights { name, scopes, .. } = &self.rights;
+        Ok(self.rights.sees(&self.tasks.facts(task, name, scopes.name_skills()).await?))
+    }
+
+    /// True if the person sees all tasks of a conversation, and so all its messages; false for an
+    /// unknown one.
+    pub(crate) async fn sees_context(&self, context: &ContextId) -> Result<bool, StorageError> {
+        let filter = HeadFilter { context: Some(context.clone()), ..HeadFilter::default() };
+        let heads = self.tasks.storage.heads(filter).await?;
+        for head in &heads {
+            if !self.sees(&head.task).await? {
+                return Ok(false);
+            }
+        }
+        Ok(!heads.is_empty())
+    }
+
+    /// Elements whose tasks the person sees.
+    pub(crate) async fn retain<T>(
+        &self,
+        all: Vec<T>,
+        task_of: impl Fn(&T) -> &TaskId,
+    ) -> Result<Vec<T>, StorageError> {
+        let mut visible = Vec::with_capacity(all.len());
+        for one in all {
+            if self.sees(task_of(&one)).await? {
+                visible.push(one);
+            }
+        }
+        Ok(visible)
+    }
+
+    /// Conversations of which the person sees all tasks.
+    pub(crate) async fn contexts(
+        &self,
+        contexts: &Contexts,
+        query: ContextQuery,
+    ) -> Result<Vec<ContextInfo>, HubError> {
+        let Page { limit, offset: mut skipped } = query.page;
+        let (mut found, mut known, mut offset) = (Vec::new(), BTreeSet::new(), 0);
+        loop {
+            let page = Page { limit: CHUNK, offset };
+            let chunk = contexts.list(ContextQuery { page, ..query.clone() }).await?;
+            let is_last = chunk.len() < CHUNK;
+            offset += chunk.len();
+            for info in chunk {
+                // A conversation that goes on meanwhile moves the others.
+                if !known.insert(info.id.clone()) || !self.sees_context(&info.id).await? {
+                    continue;
+                }
+                if skipped > 0 {
+                    skipped -= 1;
+                } else if found.len() < limit {
+                    found.push(info);
+                }
+            }
+            if is_last || found.len() >= limit {
+                return Ok(found);
+            }
+        }
+    }
+}
