@@ -192,14 +192,18 @@ impl Topics {
         self.store.expire_messages(before_ms).await
     }
 
-    /// Position of the latest message of the default tenant.
-    pub(crate) async fn position(&self) -> Result<u64, StorageError> {
-        self.store.topic_position(&TenantId::default()).await
+    /// Position of the latest message of a tenant.
+    pub(crate) async fn position(&self, tenant: &TenantId) -> Result<u64, StorageError> {
+        self.store.topic_position(tenant).await
     }
 
-    /// Messages of the default tenant.
-    pub(crate) async fn page(&self, query: TopicQuery) -> Result<TopicPage, StorageError> {
-        self.store.read_topics(&TenantId::default(), query).await
+    /// Messages of a tenant.
+    pub(crate) async fn page(
+        &self,
+        tenant: &TenantId,
+        query: TopicQuery,
+    ) -> Result<TopicPage, StorageError> {
+        self.store.read_topics(tenant, query).await
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use a2a_hub_config::{Config, ConfigError, SecretStore, Trigger, TriggerSource};
 use a2a_hub_process::run_blocking;
-use a2a_hub_protocol::id::TaskId;
+use a2a_hub_protocol::id::{TaskId, TenantId};
 use a2a_hub_protocol::topics::{MAX_BODY, TopicMessage};
 use a2a_hub_store::{StorageError, TopicQuery, TriggerStates};
 use a2a_hub_triggers::{
@@ -213,18 +213,19 @@ impl Triggers {
         self.ended.lock().remove(name).unwrap_or_default()
     }
 
-    /// Messages of topics since the last poll, without those that the trigger itself led to. Moves
-    /// the cursor in `state`, which the caller stores together with the events. Messages that a run
-    /// has no room for stay in their topics.
+    /// Messages of the tenant's topics since the last poll, without those that the trigger itself
+    /// led to. Moves the cursor in `state`, which the caller stores together with the events.
+    /// Messages that a run has no room for stay in their topics.
     pub async fn see_topics(
         &self,
         name: &str,
         known: &KnownTrigger,
+        tenant: &TenantId,
         state: &mut TriggerState,
     ) -> Result<Vec<TriggerEvent>, StorageError> {
         let TriggerSource::Topics(pattern) = &known.rules.source else { return Ok(Vec::new()) };
         let Some(after) = state.topics_after else {
-            state.topics_after = Some(self.topics.position().await?);
+            state.topics_after = Some(self.topics.position(tenant).await?);
             return Ok(Vec::new());
         };
         let none = Happenings::default();
@@ -234,7 +235,7 @@ impl Triggers {
             return Ok(Vec::new());
         }
         let query = TopicQuery { pattern: pattern.clone(), after, limit, max_bytes };
-        let page = self.topics.page(query).await?;
+        let page = self.topics.page(tenant, query).await?;
         if page.is_empty() && page.next.abs_diff(after) < FAR {
             return Ok(Vec::new());
         }
@@ -261,7 +262,8 @@ impl Triggers {
         Ok(others.into_iter().map(|message| TriggerEvent::Topic(Box::new(message))).collect())
     }
 
-    /// Verifies a webhook, and stores its event before it returns.
+    /// Verifies a webhook, and stores its event before it returns. `is_suspended` ignores the event: the
+    /// trigger has an owner who starts no runs now.
     ///
     /// # Errors
     ///
@@ -269,17 +271,20 @@ impl Triggers {
     pub async fn take_webhook(
         self: Arc<Self>,
         name: String,
+        is_suspended: bool,
         request: WebhookRequest,
     ) -> Result<WebhookResult, WebhookRefusal> {
         // A sender that hangs up must not interrupt it between the store and the cached state.
         let this = Arc::clone(&self);
-        let taken = self.taking.spawn(async move { this.accept(&name, request).await });
+        let taken =
+            self.taking.spawn(async move { this.accept(&name, is_suspended, request).await });
         taken.await.map_err(|_| WebhookRefusal::Interrupted)?
     }
 
     async fn accept(
         &self,
         name: &str,
+        is_suspended: bool,
         request: WebhookRequest,
     ) -> Result<WebhookResult, WebhookRefusal> {
         let known = self.all().remove(name).ok_or(WebhookRefusal::Unknown)?;
@@ -303,7 +308,7 @@ impl Triggers {
         }
         let mut states = self.states().await?;
         let memory = states.get_mut(name).ok_or(WebhookRefusal::Unknown)?;
-        if !memory.state.is_active() {
+        if is_suspended || !memory.state.is_active() {
             return ignored("the trigger is paused or stopped");
         }
         let mut state = memory.state.clone();

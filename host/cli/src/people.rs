@@ -9,7 +9,7 @@ use crate::{
     ui::{
         failure::CommandError,
         interactive::{self, UserAnswer},
-        render::{ago, ahead, list, text},
+        render::{ago, ahead, list, shell_word, text},
         table::Table,
         text::Text,
     },
@@ -55,11 +55,8 @@ pub(crate) enum PersonCommand {
         #[arg(value_enum)]
         role: RoleOption,
     },
-    /// Remove a person; the person's keys and streams end at once
-    Remove {
-        /// Name of the person
-        name: String,
-    },
+    /// Remove a person; the person's keys and streams end at once, and schedules and triggers stop
+    Remove(RemoveArgs),
     /// Print whom the hub takes you for, and what you may do
     Me,
 }
@@ -75,6 +72,19 @@ pub(crate) struct InviteArgs {
     /// Time until the invitation expires, at most 30d
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = since)]
     expires: Since,
+}
+
+/// Arguments of `person remove`.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArgs {
+    /// Name of the person
+    name: String,
+    /// Person of the same tenant to whom schedules and triggers pass, once that person accepts them
+    #[arg(long, value_name = "NAME")]
+    to: Option<String>,
+    /// Print what would end, and remove nobody
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Commands for API keys.
@@ -121,6 +131,9 @@ pub(crate) struct JoinArgs {
     /// Label of the key that you get there [default: the name of this machine]
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
+    /// Replace the hub that you joined under this name, and its key
+    #[arg(long)]
+    replace: bool,
 }
 
 fn role_name(role: RoleOption) -> &'static str {
@@ -151,16 +164,7 @@ pub(crate) fn person(global: &Global, command: &PersonCommand) -> anyhow::Result
             let line = format!("{} is {} now\n", text(&changed["name"]), text(&changed["role"]));
             global.show(&changed, || Ok(line.into()))?;
         }
-        PersonCommand::Remove { name } => {
-            let removed = ask(global, "hub/people/remove", json!({ "name": name }))?;
-            let keys = list(&removed["keys"]).len();
-            let line = format!(
-                "removed {}, with {keys} key{}; tasks that are at work go on (`a2a-hub tasks`)\n",
-                text(&removed["name"]),
-                if keys == 1 { "" } else { "s" },
-            );
-            global.show(&removed, || Ok(line.into()))?;
-        }
+        PersonCommand::Remove(args) => remove(global, args)?,
         PersonCommand::Me => {
             let me = ask(global, "hub/people/me", json!({}))?;
             global.show(&me, || Ok(me_text(&me).into()))?;
@@ -215,6 +219,57 @@ fn invitation_text(created: &Value, now: Timestamp) -> String {
          a2a-hub join {url}#{invitation}\n\
          {reach}"
     )
+}
+
+/// Prints what a removal ends, and then removes the person.
+fn remove(global: &Global, args: &RemoveArgs) -> anyhow::Result<()> {
+    let params = |dry_run: bool| {
+        let mut params = json!({ "name": args.name, "dryRun": dry_run });
+        if let (Some(to), Some(params)) = (&args.to, params.as_object_mut()) {
+            params.insert("to".to_owned(), json!(to));
+        }
+        params
+    };
+    let effects = ask(global, "hub/people/remove", params(true))?;
+    if args.dry_run {
+        return global.show(&effects, || Ok(effects_text(&effects).into()));
+    }
+    let lines = effects_text(&effects);
+    lines.lines().for_each(|line| global.console().note(line));
+    let removed = ask(global, "hub/people/remove", params(false))?;
+    let line = format!("removed {}\n", text(&removed["name"]));
+    global.show(&removed, || Ok(line.into()))
+}
+
+/// Effects of a removal: a line for keys, tasks and automation each.
+fn effects_text(effects: &Value) -> String {
+    let name = text(&effects["name"]);
+    let keys = match list(&effects["keys"]).len() {
+        0 => format!("{name} has no keys\n"),
+        1 => format!("one key of {name} ends, with its connections and streams\n"),
+        keys => format!("{keys} keys of {name} end, with their connections and streams\n"),
+    };
+    let tasks: Vec<_> = list(&effects["tasks"]).iter().map(|id| shell_word(text(id))).collect();
+    let tasks = match tasks.is_empty() {
+        true => String::new(),
+        false => {
+            let (count, ids) = (tasks.len(), tasks.join(" "));
+            format!("unfinished tasks go on: {count}; to end them: a2a-hub task cancel {ids}\n")
+        }
+    };
+    let names: Vec<_> = list(&effects["automation"]).iter().map(text).collect();
+    let automation = match (names.is_empty(), effects["to"].as_str()) {
+        (true, _) => String::new(),
+        (false, None) => format!(
+            "schedules and triggers stop: {}; `--to NAME` passes them to another person\n",
+            names.join(", ")
+        ),
+        (false, Some(to)) => format!(
+            "schedules and triggers pass to {to}, and wait until {to} accepts them: {}\n",
+            names.join(", ")
+        ),
+    };
+    format!("{keys}{tasks}{automation}")
 }
 
 fn people_text(people: &Value, now: Timestamp, columns: Option<usize>) -> Text {
@@ -336,7 +391,7 @@ fn keys_text(people: &Value, now: Timestamp, columns: Option<usize>) -> Text {
 
 /// Carries out `join`.
 pub(crate) fn join(global: &Global, args: JoinArgs) -> anyhow::Result<Exit> {
-    let JoinArgs { url, name, label } = args;
+    let JoinArgs { url, name, label, replace } = args;
     let (url, invitation) = match url.split_once('#') {
         Some((url, invitation)) => (url.to_owned(), Some(invitation.to_owned())),
         None => (url, None),
@@ -355,8 +410,15 @@ pub(crate) fn join(global: &Global, args: JoinArgs) -> anyhow::Result<Exit> {
     let host = url.split_once("://").map_or(&*url, |(_, host)| host).to_owned();
     let name = name.unwrap_or(host);
     let file = JoinedHubs::new(&global.data_dir()?);
-    // A file that cannot be used must not cost the invitation.
-    file.read()?;
+    // A file that cannot be used, and a name that is taken, must not cost the invitation.
+    let taken = file.read()?.into_iter().find(|hub| hub.name == name);
+    if let Some(taken) = taken.filter(|_| !replace) {
+        bail!(CommandError::usage(format!(
+            "join {url}: you joined {} as {} under the name `{name}` already; `--name NAME` joins under another one, and \
+             `--replace` replaces that hub and its key",
+            taken.url, taken.person
+        )));
+    }
     let label = label.unwrap_or_else(remote_hub::machine_name);
     let joined = crate::block_on(remote_hub::join(&url, &invitation, &label))?;
     let (person, key) = (text(&joined["person"]).to_owned(), text(&joined["secret"]).to_owned());
@@ -418,6 +480,24 @@ mod tests {
         let local = json!({ "invitation": "a2ai_1", "person": "ada", "url": "http://127.0.0.1:8080",
             "expiresAt": "2026-02-01T12:00:00Z" });
         assert!(invitation_text(&local, now).contains("Other machines do not reach"));
+    }
+
+    #[test]
+    fn removal_says_what_ends() {
+        let effects = json!({ "name": "ada", "keys": [{}, {}], "tasks": ["0a1b"], "to": "bob",
+            "automation": ["nightly", "review"] });
+        assert_eq!(
+            effects_text(&effects),
+            "2 keys of ada end, with their connections and streams\n\
+             unfinished tasks go on: 1; to end them: a2a-hub task cancel 0a1b\n\
+             schedules and triggers pass to bob, and wait until bob accepts them: nightly, review\n"
+        );
+        let effects = json!({ "name": "ada", "keys": [], "tasks": [], "automation": ["nightly"] });
+        assert_eq!(
+            effects_text(&effects),
+            "ada has no keys\n\
+             schedules and triggers stop: nightly; `--to NAME` passes them to another person\n"
+        );
     }
 
     #[test]

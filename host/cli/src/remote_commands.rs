@@ -11,8 +11,9 @@ pub(crate) fn require_remote_support(global: &Global, command: &Command) -> anyh
     if global.hub.is_none() || supports_remote(command) {
         return Ok(());
     }
-    let why = "`--hub` works with agents, send, tasks, task, inbox, allow, deny, later, diff, discard, conversations, topic, \
-               deliveries, permissions and person; the other commands are for a hub on this machine";
+    let why = "`--hub` works with agents, agent, send, tasks, task, inbox, allow, deny, later, diff, discard, conversations, \
+               topic, schedule, trigger, deliveries, permissions, person and key; the other commands are for a hub on \
+               this machine";
     Err(CommandError::usage(why.to_owned()).into())
 }
 
@@ -35,6 +36,8 @@ fn supports_remote(command: &Command) -> bool {
         | Command::Contexts(_)
         | Command::Publish(_)
         | Command::Topic(_)
+        | Command::Schedule(_)
+        | Command::Trigger(_)
         | Command::Deliveries(_) => true,
         Command::Start(_)
         | Command::Stop(_)
@@ -45,8 +48,6 @@ fn supports_remote(command: &Command) -> bool {
         | Command::Status
         | Command::Plugin(_)
         | Command::Flow(_)
-        | Command::Schedule(_)
-        | Command::Trigger(_)
         | Command::Run(_)
         | Command::Best(_)
         | Command::Decide(_)

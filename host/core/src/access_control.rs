@@ -5,7 +5,7 @@ mod table;
 
 pub use table::{needed, rule_for_people};
 
-use crate::identity::{PersonName, person_identity};
+use crate::identity::{PersonName, automation_of_key, key_of_automation, person_identity};
 use a2a_hub_protocol::id::{AgentId, TaskId, TenantId};
 use std::fmt;
 
@@ -37,7 +37,8 @@ pub enum Principal {
         task: TaskId,
     },
     /// A schedule or trigger of the operator's configuration, which sends messages at planned times
-    /// or after events, and does nothing else. No two of them have one name.
+    /// or after events, and does nothing else. No two of them have one name. One that has an owner
+    /// is that person ([`Principal::owned_automation`]).
     Automation {
         /// Name of the schedule or trigger.
         name: String,
@@ -48,7 +49,7 @@ pub enum Principal {
     Person {
         /// Name of the person.
         name: PersonName,
-        /// Id of the key.
+        /// Id of the key, or a text in its place for a run of the person's schedule or trigger.
         key: String,
     },
     /// An unauthenticated caller.
@@ -177,6 +178,26 @@ impl Principal {
         Self::AgentTask { agent, task: TaskId::new(format!("{TREE}{tree}")) }
     }
 
+    /// Principal for the runs of a schedule or trigger that has this owner.
+    pub fn owned_automation(owner: PersonName, automation: &str) -> Self {
+        Self::Person { name: owner, key: key_of_automation(automation) }
+    }
+
+    /// Name of the schedule or trigger; `None` for other principals.
+    pub fn automation(&self) -> Option<&str> {
+        match self {
+            Self::Automation { name } => Some(name),
+            Self::Person { key, .. } => automation_of_key(key),
+            Self::Operator
+            | Self::OperatorHttp
+            | Self::OperatorToken
+            | Self::Device { .. }
+            | Self::AgentTask { .. }
+            | Self::Client(_)
+            | Self::Anonymous => None,
+        }
+    }
+
     /// True for the operator, however that is proven.
     pub fn is_operator(&self) -> bool {
         match self {
@@ -211,8 +232,12 @@ impl Principal {
     }
 
     /// The person behind the principal, for standing permissions: the operator is one in a terminal
-    /// and in a paired browser. Otherwise the principal itself.
+    /// and in a paired browser. Otherwise the principal itself: text that an event brings in must
+    /// not use the permissions of the owner of a trigger.
     pub fn person(&self) -> String {
+        if let Some(name) = self.automation() {
+            return Self::Automation { name: name.to_owned() }.to_log();
+        }
         match self {
             Self::Device { .. } => Self::Operator.to_log(),
             Self::Person { name, .. } => person_identity(name),
@@ -278,7 +303,10 @@ impl fmt::Display for Principal {
             }
             Self::Automation { name } => write!(f, "the schedule or trigger `{name}`"),
             Self::Client(name) => write!(f, "the client `{name}`"),
-            Self::Person { name, .. } => f.write_str(name.as_str()),
+            Self::Person { name, .. } => match self.automation() {
+                Some(automation) => write!(f, "{name}'s schedule or trigger `{automation}`"),
+                None => f.write_str(name.as_str()),
+            },
             Self::Anonymous => f.write_str("somebody whom the hub does not know"),
         }
     }
@@ -364,6 +392,16 @@ mod tests {
             Principal::Device { id: "ab12cd34".to_owned() },
             ada(),
         ]
+    }
+
+    #[test]
+    fn owned_automation_is_its_owner() {
+        let run = Principal::owned_automation(PersonName::parse("ada").unwrap(), "nightly");
+        assert_eq!((run.identity(), run.automation()), (ada().identity(), Some("nightly")));
+        assert_eq!(Principal::from_log(&run.to_log()), Some(run.clone()));
+        assert_eq!(run.person(), "automation:nightly", "standing permissions are not the owner's");
+        assert_eq!(run.to_string(), "ada's schedule or trigger `nightly`");
+        assert_eq!(ada().automation(), None);
     }
 
     #[test]

@@ -5,12 +5,17 @@
 //! only narrow that. Reading covers the tenant, and changing covers the person's own tasks, or all
 //! of the tenant's for the role [`PersonRole::Owner`].
 
+mod automation;
+mod inherited_automation;
 mod person_name;
 mod rights;
 mod role;
 mod scope;
 mod scope_target;
 
+pub use automation::{AutomationKind, AutomationSuspended, OwnedAutomation, PeopleByName, pass_on};
+pub use inherited_automation::InheritedAutomation;
+pub(crate) use inherited_automation::{automation_of_key, key_of_automation};
 pub use person_name::{InvalidPersonName, PersonName};
 pub(crate) use rights::person_identity;
 pub use rights::{PersonRights, PersonRule, RightsDenied};
@@ -54,6 +59,9 @@ pub struct Person {
     /// Unused invitations, the oldest first.
     #[serde(default)]
     pub invitations: Vec<Invitation>,
+    /// Schedules and triggers that passed to the person from removed ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherited: Vec<InheritedAutomation>,
 }
 
 /// An API key. The hub stores a digest in place of its secret.
@@ -105,11 +113,22 @@ impl ApiKey {
 
 impl Person {
     /// Rights of the person with a key; `None` if the person has no such key, or it has expired.
+    /// Runs of the person's schedules and triggers have a text in place of the key.
     pub fn rights(&self, key: &str, now: &str) -> Option<PersonRights> {
+        if automation_of_key(key).is_some() {
+            return Some(self.automation_rights());
+        }
         let key = self.keys.iter().find(|one| one.id == key && !one.has_expired(now))?;
         let (tenant, role, scopes) = (self.tenant.clone(), self.role, key.scopes.clone());
         let expires_at = key.expires_at.clone();
         Some(PersonRights { name: self.name.clone(), tenant, role, scopes, expires_at })
+    }
+
+    /// Rights of the runs of the person's schedules and triggers: they begin tasks, if the role
+    /// allows that, and do nothing else.
+    pub fn automation_rights(&self) -> PersonRights {
+        let (tenant, role, scopes) = (self.tenant.clone(), self.role, KeyScopes::sending());
+        PersonRights { name: self.name.clone(), tenant, role, scopes, expires_at: None }
     }
 
     /// Removes the invitation with this digest. Returns it unless it has expired at `now`.
@@ -162,6 +181,7 @@ mod tests {
                 expires_at: "2026-12-01T00:00:00.000Z".to_owned(),
                 key_expires_at: None,
             }],
+            inherited: Vec::new(),
         }
     }
 
@@ -173,6 +193,17 @@ mod tests {
         assert!(person.rights("b", before).is_some());
         assert_eq!(person.rights("b", at), None);
         assert_eq!(person.rights("c", at), None);
+    }
+
+    #[test]
+    fn automation_only_begins_tasks() {
+        let key = key_of_automation("nightly");
+        let rights = person().rights(&key, "2026-12-01T00:00:00.000Z").unwrap();
+        let may = |scope| rights.require(scope).is_ok();
+        let all: Vec<_> = KeyScope::ALL.into_iter().filter(|scope| may(*scope)).collect();
+        assert_eq!((all, rights.tenant.as_str()), (vec![KeyScope::Send], "acme"));
+        let viewer = Person { role: PersonRole::Viewer, ..person() };
+        assert!(viewer.automation_rights().require(KeyScope::Send).is_err());
     }
 
     #[test]

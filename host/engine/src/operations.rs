@@ -233,11 +233,7 @@ impl Hub {
                 Box::pin(PermissionOperations(&self.tasks).perform(caller, request)).await?,
             ),
             Operation::Device(request) => Answer::Device(self.devices.perform(request).await?),
-            Operation::People(request) => {
-                let (people, by) = (Arc::clone(&self.people), caller.clone());
-                let change = async move { Ok(people.perform(&by, request).await?) };
-                Answer::People(self.tasks.see_through(change).await?)
-            }
+            Operation::People(request) => Box::pin(self.perform_on_people(caller, request)).await?,
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 Answer::Pong(Pong { version, starting: None })
@@ -245,11 +241,14 @@ impl Hub {
             Operation::Status => Answer::Status(self.status().await?),
             Operation::ReadMetrics { streams } => Answer::Metrics(self.metrics(streams).await?),
             Operation::ReloadConfig => Answer::Reloaded(Box::pin(self.reload()).await?),
-            Operation::ListSchedules => self.list_schedules().await?,
+            Operation::ListSchedules => self.list_schedules(caller).await?,
             Operation::RunSchedule { name } => Box::pin(self.run_schedule(&name)).await?,
             Operation::PauseSchedule { name } => self.pause_schedule(&name, true).await?,
             Operation::ResumeSchedule { name } => self.pause_schedule(&name, false).await?,
-            Operation::Trigger(request) => Box::pin(self.perform_on_triggers(request)).await?,
+            Operation::AcceptSchedule { name } => self.accept_schedule(caller, &name).await?,
+            Operation::Trigger(request) => {
+                Box::pin(self.perform_on_triggers(caller, request)).await?
+            }
             Operation::ListPlugins => Answer::Plugins(self.plugins.plugins().await),
             Operation::RefreshPlugins => {
                 Answer::PluginsRefreshed(Box::pin(self.plugins.refresh()).await)

@@ -70,6 +70,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     questions::replacing_question_stays_postponed(&make()).await;
     permission_rules::answered_requests_are_counted(&make()).await;
     people::people_are_replaced_by_name(&make()).await;
+    people::removal_passes_automation_on(&make()).await;
     automation::schedule_states_are_replaced_by_name(&make()).await;
     automation::trigger_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;

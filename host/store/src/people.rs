@@ -12,6 +12,11 @@ pub trait PeopleStore: Send + Sync {
     /// Stores a person durably, in place of one with the same name.
     async fn set_person(&self, person: &Person) -> Result<(), StorageError>;
 
-    /// Deletes the person of this name, if the store has one.
-    async fn forget_person(&self, name: &PersonName) -> Result<(), StorageError>;
+    /// Deletes the person of this name, if the store has one, and stores changed others. Both are
+    /// one transaction: a killed hub has made all changes or none.
+    async fn remove_person(
+        &self,
+        name: &PersonName,
+        changed: &[Person],
+    ) -> Result<(), StorageError>;
 }

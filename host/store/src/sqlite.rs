@@ -374,9 +374,17 @@ impl PeopleStore for SqliteStorage {
         self.writer.write(move |db| PEOPLE.set(db, person.name.as_str(), &person)).await
     }
 
-    async fn forget_person(&self, name: &PersonName) -> Result<(), StorageError> {
-        let name = name.clone();
-        self.writer.write(move |db| PEOPLE.forget(db, name.as_str())).await
+    async fn remove_person(
+        &self,
+        name: &PersonName,
+        changed: &[Person],
+    ) -> Result<(), StorageError> {
+        let (name, changed) = (name.clone(), changed.to_vec());
+        let change = move |db: &_| {
+            changed.iter().try_for_each(|one| PEOPLE.set(db, one.name.as_str(), one))?;
+            PEOPLE.forget(db, name.as_str())
+        };
+        self.writer.write(change).await
     }
 }
 

@@ -55,6 +55,10 @@ const REMEMBERED_MS: i64 = 4 * 24 * 60 * 60 * 1_000;
 pub struct TriggerState {
     /// Configuration that the state belongs to: with another one, nothing happened before.
     pub rule: String,
+    /// Tenant whose events were observed; empty for the default one. Its cursors say nothing about
+    /// another tenant.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tenant: String,
     /// Branches as last read; none before the first poll.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heads: Option<Heads>,
@@ -154,9 +158,22 @@ impl TriggerState {
             return false;
         }
         rule.clone_into(&mut self.rule);
+        self.forget_events();
+        true
+    }
+
+    /// Adapts the state to the tenant for which the runs begin; events of another one start none.
+    pub fn follow_tenant(&mut self, tenant: &str) {
+        if self.tenant != tenant {
+            tenant.clone_into(&mut self.tenant);
+            self.forget_events();
+        }
+    }
+
+    /// Drops the events that wait for a run, and the baseline of later ones.
+    pub fn forget_events(&mut self) {
         (self.heads, self.topics_after) = (None, None);
         (self.pending, self.starting) = (None, None);
-        true
     }
 
     /// True if events count for runs now.
@@ -278,8 +295,8 @@ impl TriggerState {
             (self.stopped, self.note) = (false, None);
             self.starts_ms.clear();
         }
-        (self.heads, self.topics_after) = (None, None);
-        (self.pending, self.starting, self.paused) = (None, None, paused);
+        self.forget_events();
+        self.paused = paused;
     }
 }
 

@@ -28,6 +28,11 @@ fn paused(command: &str, name: &str) -> Text {
     format!("paused `{name}`; to go on: a2a-hub {command} resume {again}\n").into()
 }
 
+/// Text about automation that was accepted.
+fn accepted(name: &str, answer: &Value) -> Text {
+    format!("accepted `{name}`; its runs begin tasks as {}\n", text(&answer["owner"])).into()
+}
+
 /// Cell with the state of the latest run.
 fn state_of_last(of: &Value) -> Cell {
     let last = &of["last"];
@@ -39,9 +44,16 @@ fn state_of_last(of: &Value) -> Cell {
     Cell::styled(style_of(state), state)
 }
 
-/// Adds the lines below a row: the latest task, the rule for interruptions, `waiting`, the way to
+/// Adds the lines below a row: the owner, the latest task, the rule for interruptions, `waiting`, the way to
 /// go on, notes and warnings.
 fn add_row_notes(table: &mut Table, of: &Value, waiting: Option<String>, resume_by: Option<&str>) {
+    match of["owner"].as_str() {
+        Some(owner) if of["offered"] == true => {
+            table.add_note(format!("owner: {owner}, once accepted"));
+        }
+        Some(owner) => table.add_note(format!("owner: {owner}")),
+        None => {}
+    }
     if let Some(task) = of["last"]["task"].as_str() {
         table.add_note(format!("latest task: a2a-hub task show {}", shell_word(task)));
     }

@@ -1,6 +1,6 @@
-//! `schedule`: lists, runs, pauses and resumes the schedules of the configuration.
+//! `schedule`: lists, runs, pauses, resumes and accepts the schedules of the configuration.
 
-use super::{add_row_notes, paused, started, state_of_last};
+use super::{accepted, add_row_notes, paused, started, state_of_last};
 use a2a_hub_socket_client::{exit::Exit, global::Global, hub_client::ask};
 use a2a_hub_terminal::{
     render::{ahead, list, past, text},
@@ -28,6 +28,11 @@ pub(crate) enum ScheduleCommand {
     },
     /// Resume a paused schedule; planned times during the pause get no run
     Resume {
+        /// Name of the schedule
+        name: String,
+    },
+    /// Accept a schedule that passed to you from a removed person: it then runs as you
+    Accept {
         /// Name of the schedule
         name: String,
     },
@@ -61,6 +66,11 @@ pub(crate) fn schedule(global: &Global, schedule: &ScheduleCommand) -> anyhow::R
                 None => format!("resumed `{name}`\n"),
             };
             (answer, shown.into())
+        }
+        ScheduleCommand::Accept { name } => {
+            let answer = ask(global, "hub/schedules/accept", json!({ "name": name }))?;
+            let shown = accepted(name, &answer);
+            (answer, shown)
         }
     };
     global.show(&answer, || Ok(shown))?;
@@ -106,8 +116,8 @@ mod tests {
     #[test]
     fn schedule_table_shows_next_and_last_run() {
         let now = "2026-06-02T00:00:00Z".parse().unwrap();
-        let fresh =
-            json!({ "name": "weekly", "agent": "review", "cron": "0 4 * * 1", "paused": true });
+        let fresh = json!({ "name": "weekly", "agent": "review", "cron": "0 4 * * 1", "paused": true,
+            "owner": "ada" });
         let nightly = json!({ "name": "nightly", "agent": "review", "cron": "0 3 * * *", "paused": false,
             "next": "2026-06-02T03:00:00+02:00", "note": "2 earlier planned times were missed, and got no run",
             "warning": "the schedule `nightly` cannot start",
@@ -122,6 +132,7 @@ mod tests {
             note: 2 earlier planned times were missed, and got no run
             warning: the schedule `nightly` cannot start
         weekly    review  paused            -             -         -
+            owner: ada
             to go on: a2a-hub schedule resume weekly
         ");
         assert!(schedules_text(&[], now, None).words().contains("[schedule.<name>]"));

@@ -1,6 +1,6 @@
-//! `trigger`: lists, runs, pauses and resumes the triggers of the configuration.
+//! `trigger`: lists, runs, pauses, resumes and accepts the triggers of the configuration.
 
-use super::{add_row_notes, paused, started, state_of_last};
+use super::{accepted, add_row_notes, paused, started, state_of_last};
 use a2a_hub_socket_client::{exit::Exit, global::Global, hub_client::ask};
 use a2a_hub_terminal::{
     render::{list, past, text},
@@ -31,6 +31,11 @@ pub(crate) enum TriggerCommand {
         /// Name of the trigger
         name: String,
     },
+    /// Accept a trigger that passed to you from a removed person: it then runs as you
+    Accept {
+        /// Name of the trigger
+        name: String,
+    },
 }
 
 /// Carries out a command.
@@ -57,6 +62,11 @@ pub(crate) fn trigger(global: &Global, trigger: &TriggerCommand) -> anyhow::Resu
         TriggerCommand::Resume { name } => {
             let answer = ask(global, "hub/triggers/resume", json!({ "name": name }))?;
             (answer, format!("resumed `{name}`; it waits for the next event\n").into())
+        }
+        TriggerCommand::Accept { name } => {
+            let answer = ask(global, "hub/triggers/accept", json!({ "name": name }))?;
+            let shown = accepted(name, &answer);
+            (answer, shown)
         }
     };
     global.show(&answer, || Ok(shown))?;

@@ -3,7 +3,7 @@
 use super::{RunSettings, Section, duration};
 use crate::error::ConfigError;
 use a2a_hub_clock::schedule::{Missed, Overlap, SchedulePlan, Times};
-use a2a_hub_core::grant::permissions::Permissions;
+use a2a_hub_core::{grant::permissions::Permissions, identity::PersonName};
 use a2a_hub_protocol::{
     budget::Budget,
     id::AgentId,
@@ -24,6 +24,8 @@ pub struct Schedule {
     pub cron: Option<String>,
     /// Time zone of the expression by its IANA name; by default that of the system.
     pub zone: Option<String>,
+    /// Person as whom the runs begin tasks, in the person's tenant; the operator by default.
+    pub owner: Option<PersonName>,
     /// Agent, flow or group that gets the message.
     pub agent: Option<AgentId>,
     /// Text of the message.
@@ -115,12 +117,13 @@ mod tests {
     #[test]
     fn whole_schedule_is_read() {
         let all = format!(
-            "{NIGHTLY}\nzone = 'UTC'\noverlap = 'queue'\nmissed = 'skip'\njitter = '5m'\nanswers = 'inbox'\non_restart = 'fail'\nworking_directory = '/src'"
+            "{NIGHTLY}\nzone = 'UTC'\noverlap = 'queue'\nmissed = 'skip'\njitter = '5m'\nanswers = 'inbox'\non_restart = 'fail'\nworking_directory = '/src'\nowner = 'ada'"
         );
         let config = read(&all).unwrap();
         let plan = config.schedule["nightly"].plan("nightly").unwrap();
         assert_eq!(plan.jitter.as_secs(), 300);
         assert_eq!(config.schedule["nightly"].on_restart, RestartRule::Fail);
+        assert_eq!(config.schedule["nightly"].owner.as_ref().unwrap().as_str(), "ada");
         let usual = read(NIGHTLY).unwrap().schedule["nightly"].on_restart;
         assert_eq!(usual, RestartRule::Again);
         let again: Config = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
@@ -162,6 +165,10 @@ mod tests {
             (
                 without("budget"),
                 "set `schedule.nightly.budget`: it is missing; nobody watches a run",
+            ),
+            (
+                format!("{NIGHTLY}\nowner = 'Ada L'"),
+                "a person's name has 1 to 63 lower-case letters",
             ),
             (with("{ tasks = 5 }", "{}"), "set `schedule.nightly.budget`: it is missing"),
             (

@@ -6,7 +6,7 @@ use crate::{
     error::ConfigError,
 };
 use a2a_hub_clock::schedule::Overlap;
-use a2a_hub_core::grant::permissions::Permissions;
+use a2a_hub_core::{grant::permissions::Permissions, identity::PersonName};
 use a2a_hub_protocol::topics::TopicPattern;
 use a2a_hub_protocol::{
     budget::Budget,
@@ -115,6 +115,8 @@ pub struct Trigger {
     pub events: Vec<String>,
     /// Pattern of the topics whose messages count.
     pub topic: Option<String>,
+    /// Person as whom the runs begin tasks, in the person's tenant; the operator by default.
+    pub owner: Option<PersonName>,
     /// Agent, flow or group that gets the message.
     pub agent: Option<AgentId>,
     /// Text of the message. What happened follows as data.

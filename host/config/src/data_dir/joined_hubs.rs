@@ -4,7 +4,7 @@
 use crate::data_dir::private_file::{self, NotPrivate};
 use serde::{Deserialize, Serialize};
 use std::{
-    fs,
+    fmt, fs,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
@@ -22,7 +22,7 @@ pub struct JoinedHubs {
 }
 
 /// A remote hub that this user joined.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinedHub {
     /// Name under which commands find it.
@@ -33,6 +33,15 @@ pub struct JoinedHub {
     pub person: String,
     /// API key: a secret.
     pub key: String,
+}
+
+/// Without the key.
+impl fmt::Debug for JoinedHub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, url, person, key: _ } = self;
+        let mut shown = f.debug_struct("JoinedHub");
+        shown.field("name", name).field("url", url).field("person", person).finish_non_exhaustive()
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -126,6 +135,8 @@ mod tests {
         assert_eq!(file.read().unwrap(), []);
         file.add(hub("team", "a2ah_1")).unwrap();
         file.add(hub("other", "a2ah_2")).unwrap();
+        let shown = format!("{:?}", file.read().unwrap());
+        assert!(shown.contains("team") && !shown.contains("a2ah_1"), "{shown}");
         file.add(hub("team", "a2ah_3")).unwrap();
         assert_eq!(file.read().unwrap(), [hub("other", "a2ah_2"), hub("team", "a2ah_3")]);
         assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);

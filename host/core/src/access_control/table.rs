@@ -3,13 +3,13 @@
 use super::Access;
 use crate::identity::{
     KeyScope::{Admin, AdminGrant, Answer, Apply, Cancel, Push, Read, Send},
-    PersonRule::{self, Always, Initiator, May, Never},
+    PersonRule::{self, Always, Heir, Initiator, May, Never},
 };
 use a2a_hub_protocol::{
     boards::BoardRequest,
     operation::{
         DeviceRequest, NoticeRequest, Operation, PeopleRequest, QuestionRequest, RuleRequest,
-        TopicRequest, WorktreeRequest,
+        TopicRequest, TriggerRequest, WorktreeRequest,
     },
 };
 
@@ -85,14 +85,22 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         Operation::Worktree(WorktreeRequest::Diff { .. }) => (Access::Operate, Initiator(Read)),
         Operation::Worktree(WorktreeRequest::Discard { .. }) => (Access::Operate, Initiator(Cancel)),
         Operation::HandOver(_) => (Access::Operate, Initiator(Send)),
-        // Settings, schedules and triggers are the operator's, in one file for all tenants; their
-        // runs begin tasks of the default tenant with no person's rights.
+        // Those of the person's tenant are listed.
+        Operation::ListSchedules | Operation::Trigger(TriggerRequest::List) => {
+            (Access::Operate, May(Read))
+        }
+        // Whether it passed to the person is checked besides, and the agents of the key.
+        Operation::AcceptSchedule { .. } | Operation::Trigger(TriggerRequest::Accept(_)) => {
+            (Access::Operate, Heir(Send))
+        }
+        // Settings, schedules and triggers are the operator's, in one file for all tenants.
         Operation::ReloadConfig
-        | Operation::ListSchedules
         | Operation::RunSchedule { .. }
         | Operation::PauseSchedule { .. }
         | Operation::ResumeSchedule { .. }
-        | Operation::Trigger(_)
+        | Operation::Trigger(
+            TriggerRequest::Run(_) | TriggerRequest::Pause(_) | TriggerRequest::Resume(_),
+        )
         | Operation::Topic(TopicRequest::Delete(_))
         // Removing a rule that denies widens what is allowed, and a test looks at directories.
         | Operation::Permission(
@@ -193,13 +201,15 @@ mod tests {
                     let may = match rule {
                         Always => true,
                         Never => false,
-                        May(needed) | Initiator(needed) => needed == scope && has_role,
+                        May(needed) | Initiator(needed) | Heir(needed) => {
+                            needed == scope && has_role
+                        }
                     };
                     assert_eq!(key.may(rule).is_ok(), may, "{} {role:?} {scope:?}", method.name);
                 }
                 let may = rights(role, &[]).may(rule).is_ok();
                 let is_explicit = match rule {
-                    May(scope) | Initiator(scope) => scope.is_explicit(),
+                    May(scope) | Initiator(scope) | Heir(scope) => scope.is_explicit(),
                     Always | Never => false,
                 };
                 assert!(!(may && is_explicit), "{} is for keys that name it", method.name);

@@ -20,6 +20,8 @@ pub enum PersonRule {
     May(KeyScope),
     /// A person with this scope may, if the task is the person's own.
     Initiator(KeyScope),
+    /// A person with this scope may, if the automation passed to the person.
+    Heir(KeyScope),
 }
 
 /// Rights of a person with one key.
@@ -161,7 +163,9 @@ impl PersonRights {
         match rule {
             PersonRule::Never => Err(RightsDenied::Never(self.name.clone())),
             PersonRule::Always => Ok(()),
-            PersonRule::May(scope) | PersonRule::Initiator(scope) => self.require(scope),
+            PersonRule::May(scope) | PersonRule::Initiator(scope) | PersonRule::Heir(scope) => {
+                self.require(scope)
+            }
         }
     }
 

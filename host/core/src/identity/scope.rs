@@ -136,6 +136,11 @@ impl KeyScopes {
         Ok(Self { scopes })
     }
 
+    /// The scope of messages that begin tasks.
+    pub(crate) fn sending() -> Self {
+        Self { scopes: BTreeMap::from([(KeyScope::Send, BTreeSet::new())]) }
+    }
+
     /// True if the key has this scope, at least for some tasks.
     pub fn contains(&self, scope: KeyScope) -> bool {
         match self.scopes.is_empty() {

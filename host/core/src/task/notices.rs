@@ -53,7 +53,9 @@ impl NewNotice {
     /// task that no schedule or trigger began. `begun_by` finds the principal that began the task.
     pub fn is_awaited(&self, begun_by: impl FnOnce() -> Option<Principal>) -> bool {
         match self.kind {
-            NoticeKind::Finished => !matches!(begun_by(), Some(Principal::Automation { .. })),
+            NoticeKind::Finished => {
+                begun_by().is_none_or(|begun_by| begun_by.automation().is_none())
+            }
             NoticeKind::Failed | NoticeKind::Quota | NoticeKind::Conflict => false,
         }
     }

@@ -58,8 +58,14 @@ impl Events {
         let speaker = self.speaker();
         let first = Some(Arc::new(speaker.event(HubEventKind::Subscribed)));
         let receiver = speaker.sender.as_ref().map(broadcast::Sender::subscribe);
-        let (tenant, receiver) = (tenant.clone(), receiver.ok_or(StreamEnd::HubStopped));
+        let (tenant, receiver) =
+            (Some(tenant.clone()), receiver.ok_or(StreamEnd::HubStopped));
         Listener { first, pending: None, tenant, filter: None, receiver }
+    }
+
+    /// Subscribes to the events of all tenants from now on.
+    pub fn subscribe_to_all(&self) -> Listener {
+        Listener { tenant: None, ..self.subscribe(&TenantId::default()) }
     }
 
     /// Metrics of the hub.
@@ -97,7 +103,8 @@ pub struct Listener {
     first: Option<Arc<HubEvent>>,
     /// Event that waits for the filter: a caller may drop the future that waits.
     pending: Option<Arc<HubEvent>>,
-    tenant: TenantId,
+    /// Tenant of the events; `None` for all.
+    tenant: Option<TenantId>,
     filter: Option<EventFilter>,
     /// The receiver, or the reason why the stream has ended.
     receiver: Result<broadcast::Receiver<Arc<HubEvent>>, StreamEnd>,
@@ -115,7 +122,10 @@ impl Listener {
         if let Some(first) = self.first.take() {
             return Ok(first);
         }
-        let receiver = self.receiver.as_mut().map_err(|end| *end)?;
+        let (receiver, tenant) = (self.receiver.as_mut().map_err(|end| *end)?, &self.tenant);
+        let is_foreign = |event: &HubEvent| {
+            tenant.as_ref().is_some_and(|tenant| event.what.tenant().is_some_and(|it| it != tenant))
+        };
         let end = loop {
             if let (Some(event), Some(filter)) = (&self.pending, &self.filter) {
                 let (event, passes) = (Arc::clone(event), filter(Arc::clone(event)).await);
@@ -125,7 +135,7 @@ impl Listener {
                 }
             }
             match receiver.recv().await {
-                Ok(event) if event.what.tenant().is_some_and(|it| *it != self.tenant) => {}
+                Ok(event) if is_foreign(&event) => {}
                 Ok(event) if self.filter.is_some() => self.pending = Some(event),
                 Ok(event) => return Ok(event),
                 Err(RecvError::Lagged(_)) => break StreamEnd::TooSlow,

@@ -53,7 +53,8 @@ impl Hub {
         let Principal::Person { name, key } = caller else { return Ok(None) };
         let rights = self.people.rights(name, key);
         rights.map(Some).ok_or_else(|| {
-            let why = format!("the key `{key}` of {name} was revoked, or has expired");
+            let what = if self.people.knows_key(key) { "has expired" } else { "was revoked" };
+            let why = format!("the key `{key}` of {name} {what}");
             A2aError::new(ErrorKind::Authentication, why)
         })
     }

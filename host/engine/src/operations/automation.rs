@@ -1,14 +1,19 @@
-//! Runs of schedules and triggers: how one is started, found at work, and replaced.
+//! Runs of schedules and triggers: how one is started, found at work, and replaced; and their
+//! owners, with what becomes of the automation of a removed person.
 
 use super::{Hub, Reply};
 use crate::conversations::handoff::{self, MAX_HANDOFFS};
 use crate::error::HubError;
 use a2a_hub_automation::message::AutomatedMessage;
-use a2a_hub_core::{access_control::Principal, discovery::did_you_mean::hint};
+use a2a_hub_core::{
+    access_control::{Caller, Principal},
+    discovery::did_you_mean::hint,
+    identity::{AutomationKind, AutomationSuspended, OwnedAutomation, PersonName},
+};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    id::TaskId,
-    operation::{Answer, Operation},
+    id::{AgentId, TaskId, TenantId},
+    operation::{Answer, Operation, PeopleReport, PeopleRequest},
     task::TaskState,
 };
 use a2a_hub_store::Head;
@@ -34,9 +39,179 @@ impl From<RunRefusal> for HubError {
     }
 }
 
+/// Principal as which a run begins its task, with its tenant.
+pub(super) struct AutomationRunner {
+    pub(super) by: Principal,
+    pub(super) tenant: TenantId,
+}
+
+/// Owner of a schedule or trigger, for lists.
+pub(super) struct OwnerInfo {
+    /// Name; none for the operator.
+    pub(super) name: Option<String>,
+    /// True if the owner has to accept it.
+    pub(super) offered: bool,
+    /// Tenant of its runs; none while it has no owner.
+    tenant: Option<TenantId>,
+}
+
+impl Hub {
+    /// Principal as which a schedule or trigger begins tasks now.
+    ///
+    /// # Errors
+    ///
+    /// Its owner may not begin any.
+    pub(super) fn runner(
+        &self,
+        kind: AutomationKind,
+        name: &str,
+        owner: Option<&PersonName>,
+    ) -> Result<AutomationRunner, AutomationSuspended> {
+        let Some(owner) = owner else {
+            let by = Principal::Automation { name: name.to_owned() };
+            return Ok(AutomationRunner { by, tenant: TenantId::default() });
+        };
+        let (owner, tenant) = self.people.runner(&OwnedAutomation { kind, name, owner })?;
+        Ok(AutomationRunner { by: Principal::owned_automation(owner, name), tenant })
+    }
+
+    /// Owner of a schedule or trigger, for lists.
+    pub(super) fn owner_info(
+        &self,
+        kind: AutomationKind,
+        name: &str,
+        owner: Option<&PersonName>,
+    ) -> OwnerInfo {
+        let Some(owner) = owner else {
+            return OwnerInfo { name: None, offered: false, tenant: Some(TenantId::default()) };
+        };
+        match self.people.holder(&OwnedAutomation { kind, name, owner }) {
+            Some((person, accepted)) => OwnerInfo {
+                name: Some(person.name.to_string()),
+                offered: !accepted,
+                tenant: Some(person.tenant),
+            },
+            None => OwnerInfo { name: Some(owner.to_string()), offered: false, tenant: None },
+        }
+    }
+
+    /// True if a caller sees a schedule or trigger: an operator that names no tenant sees all, and
+    /// others see those of their tenant.
+    pub(super) fn sees_automation(&self, caller: &Caller, owner: &OwnerInfo) -> bool {
+        let sees_all = caller.principal.is_operator() && caller.tenant.is_default();
+        sees_all || owner.tenant.as_ref() == Some(&caller.tenant)
+    }
+
+    /// Accepts automation that passed to the calling person; the operator accepts it for the person.
+    /// `agent` is the one that gets the messages: a key for other agents accepts none.
+    pub(super) async fn accept_automation(
+        &self,
+        caller: &Caller,
+        automation: &OwnedAutomation<'_>,
+        agent: Option<&AgentId>,
+    ) -> Result<(), HubError> {
+        let rights = self.rights_of(&caller.principal)?;
+        if let Some(rights) = &rights {
+            let agent = agent.map(|named| self.named(named).unwrap_or_else(|_| named.clone()));
+            rights.may_send_to(agent.as_ref(), None)?;
+        }
+        Ok(self.people.accept(automation, rights.as_ref().map(|rights| &rights.name)).await?)
+    }
+
+    /// Schedules and triggers of the configuration that have an owner, with those owners.
+    fn owned_automation(&self) -> Vec<(AutomationKind, String, PersonName)> {
+        let schedules = self.schedules.as_ref().map(|them| them.all()).unwrap_or_default();
+        let triggers = self.triggers.as_ref().map(|them| them.all()).unwrap_or_default();
+        let schedules = schedules.iter().filter_map(|(name, it)| {
+            Some((AutomationKind::Schedule, name.clone(), it.config.owner.clone()?))
+        });
+        let triggers = triggers.iter().filter_map(|(name, it)| {
+            Some((AutomationKind::Trigger, name.clone(), it.config.owner.clone()?))
+        });
+        schedules.chain(triggers).collect()
+    }
+
+    /// Failure that tells how many schedules and triggers start no runs for reasons of their owners.
+    /// It names nobody: everybody who reaches the hub may read it.
+    pub(super) fn suspended_automation(&self) -> Option<String> {
+        let all = self.owned_automation();
+        let is_suspended = |(kind, name, owner): &&(AutomationKind, String, PersonName)| {
+            self.runner(*kind, name, Some(owner)).is_err()
+        };
+        match all.iter().filter(is_suspended).count() {
+            0 => None,
+            count => Some(format!(
+                "schedules and triggers that start no runs, because of their owners: {count}; `a2a-hub schedule list` \
+                 and `a2a-hub trigger list` say why"
+            )),
+        }
+    }
+
+    /// Carries out a request for people. It completes even if the caller is dropped.
+    pub(super) async fn perform_on_people(
+        &self,
+        caller: &Caller,
+        request: PeopleRequest,
+    ) -> Result<Answer, HubError> {
+        let (hub, by) = (self.clone(), caller.clone());
+        let change = async move {
+            let automation = hub.owned_automation();
+            let owned: Vec<_> = automation
+                .iter()
+                .map(|(kind, name, owner)| OwnedAutomation { kind: *kind, name, owner })
+                .collect();
+            let mut report = hub.people.perform(&by, request, &owned).await?;
+            if let PeopleReport::Removed(removed) = &mut report {
+                removed.tasks = hub.tasks_of_person(&removed.person.name).await;
+            }
+            Ok(report)
+        };
+        Ok(Answer::People(self.tasks.see_through(change).await?))
+    }
+
+    /// Unfinished tasks that a person began. None if they cannot be read: a person is removed all
+    /// the same.
+    async fn tasks_of_person(&self, name: &str) -> Vec<TaskId> {
+        let Ok(name) = PersonName::parse(name) else { return Vec::new() };
+        let by = Principal::Person { name, key: String::new() };
+        self.tasks.unfinished_of(&by.identity()).await.unwrap_or_else(|why| {
+            tracing::warn!(%why, "cannot read which tasks of a removed person go on");
+            Vec::new()
+        })
+    }
+}
+
+/// A schedule or trigger with its owner.
+///
+/// # Errors
+///
+/// It has none, so that it passed to nobody.
+pub(super) fn owned<'a>(
+    kind: AutomationKind,
+    name: &'a str,
+    owner: Option<&'a PersonName>,
+) -> Result<OwnedAutomation<'a>, HubError> {
+    let owner = owner.ok_or_else(|| {
+        let why = format!("the {} `{name}` is the operator's, and waits for nobody", kind.word());
+        A2aError::invalid("name", why)
+    })?;
+    Ok(OwnedAutomation { kind, name, owner })
+}
+
+/// Error of a run that the operator asked for.
+pub(super) fn suspension_error(
+    kind: AutomationKind,
+    name: &str,
+    why: &AutomationSuspended,
+) -> HubError {
+    let why = format!("the {} `{name}` starts no runs: {why}", kind.word());
+    A2aError::new(ErrorKind::UnsupportedOperation, why).into()
+}
+
 /// Starts a run as the task `id`, unless that exists.
 pub(super) async fn start_run(
     hub: &Hub,
+    by: &Principal,
     message: AutomatedMessage<'_>,
     id: TaskId,
 ) -> Result<TaskId, RunRefusal> {
@@ -44,9 +219,8 @@ pub(super) async fn start_run(
     if is_there.map_err(|why| RunRefusal::Unknown(why.into()))?.is_some() {
         return Ok(id);
     }
-    let by = Principal::Automation { name: message.name.to_owned() };
     let send = message.request(id.clone()).map_err(RunRefusal::Refused)?;
-    let sent = hub.handle(by, None, Operation::SendMessage(Box::new(send))).await;
+    let sent = hub.handle(by.clone(), None, Operation::SendMessage(Box::new(send))).await;
     match sent.map_err(RunRefusal::Refused)? {
         Reply::One(Answer::Task(task)) => Ok(task.id),
         Reply::One(_) | Reply::Stream(_) => Ok(id),
@@ -87,10 +261,9 @@ pub(super) async fn is_at_work(
 }
 
 /// Cancels the previous run of a schedule or trigger.
-pub(super) async fn replace(hub: &Hub, name: &str, before: &TaskId) -> Result<(), HubError> {
-    let by = Principal::Automation { name: name.to_owned() };
+pub(super) async fn replace(hub: &Hub, by: &Principal, before: &TaskId) -> Result<(), HubError> {
     let latest = latest_of(hub, before).await?;
-    match hub.tasks.cancel(latest.as_ref().map_or(before, |head| &head.task), by).await {
+    match hub.tasks.cancel(latest.as_ref().map_or(before, |head| &head.task), by.clone()).await {
         Ok(_) => Ok(()),
         // It has ended meanwhile.
         Err(why) if why.error().kind == ErrorKind::TaskNotCancelable => Ok(()),

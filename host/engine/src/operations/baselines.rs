@@ -36,6 +36,8 @@ impl TriggerOperations<'_> {
         name: &str,
         known: &Arc<KnownTrigger>,
     ) -> Result<(), HubError> {
+        // Events count for it only once its owner may begin tasks.
+        let Ok(runner) = self.runner(name, known) else { return Ok(()) };
         let poll = {
             let mut states = self.triggers.states().await?;
             let Some(memory) = states.get_mut(name) else { return Ok(()) };
@@ -55,6 +57,7 @@ impl TriggerOperations<'_> {
         let mut states = self.triggers.states().await?;
         let Some(memory) = states.get_mut(name) else { return Ok(()) };
         let mut state = memory.state.clone();
+        state.follow_tenant(runner.tenant.as_str());
         match sight {
             Err(late) => memory.poll = Some(late),
             // The next poll reports it.
@@ -65,7 +68,7 @@ impl TriggerOperations<'_> {
                 memory.rest_after(began);
             }
             Ok(Ok(Sight::Reported)) => {
-                self.triggers.see_topics(name, known, &mut state).await?;
+                self.triggers.see_topics(name, known, &runner.tenant, &mut state).await?;
             }
         }
         self.save(name, memory, &state).await

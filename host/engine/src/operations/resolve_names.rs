@@ -7,7 +7,7 @@ use a2a_hub_core::discovery::did_you_mean;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::AgentId,
-    operation::Operation,
+    operation::{Operation, PeopleRequest},
 };
 use serde_json::json;
 
@@ -86,11 +86,29 @@ impl Hub {
     /// may have had it, whose tasks still exist. The agent of a client context is resolved already:
     /// endpoints call [`Hub::named`].
     pub(super) fn name_by_id(&self, operation: &mut Operation) {
+        if let Operation::People(PeopleRequest::NewKey(terms) | PeopleRequest::Invite(terms)) =
+            operation
+        {
+            for scope in &mut terms.scopes {
+                *scope = self.scope_by_id(scope);
+            }
+        }
         if let Some(named) = agent_in(operation)
             && let Some(id) = self.called(named)
         {
             *named = id;
         }
+    }
+
+    /// A scope such as `send:AGENT` with the agent's id in place of an alias: messages name agents
+    /// by their ids when the scope is checked.
+    fn scope_by_id(&self, scope: &str) -> String {
+        let id = scope.split_once(':').and_then(|(word, agent)| {
+            let (agent, rest) = agent.split_at(agent.find('/').unwrap_or(agent.len()));
+            let id = self.called(&AgentId::parse(agent).ok()?)?;
+            Some(format!("{word}:{id}{rest}"))
+        });
+        id.unwrap_or_else(|| scope.to_owned())
     }
 }
 

@@ -6,7 +6,10 @@
 
 use super::{
     Hub,
-    automation::{ATTEMPTS, RunRefusal, find_named, is_at_work, replace, start_run, state_of},
+    automation::{
+        ATTEMPTS, AutomationRunner, OwnerInfo, RunRefusal, find_named, is_at_work, owned, replace,
+        start_run, state_of, suspension_error,
+    },
     triggers::TriggerOperations,
 };
 use crate::error::HubError;
@@ -18,6 +21,10 @@ use a2a_hub_automation::{
 };
 use a2a_hub_clock::schedule::{Due, MAX_COUNTED, Skipped, Step, at};
 use a2a_hub_config::Schedule;
+use a2a_hub_core::{
+    access_control::Caller,
+    identity::{AutomationKind, AutomationSuspended},
+};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::TaskId,
@@ -26,7 +33,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_triggers::webhook::WebhookRequest;
 use jiff::Timestamp;
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// Longest pause between two looks at the clock: timers neither follow a clock that is set, nor
@@ -117,12 +124,25 @@ impl Hub {
                     state.note = Some(note);
                 }
                 Step::Start(due) | Step::Replace(due) => {
+                    let by = match self.schedule_runner(name, &planned.config) {
+                        Ok(runner) => runner.by,
+                        Err(suspended) => {
+                            state.done(due.planned);
+                            let at = planned.plan.times.format_local(due.planned);
+                            let note = format!("{at} got no run: {suspended}");
+                            tracing::warn!(schedule = name, "{note}");
+                            state.note = Some(note);
+                            schedules.store(name, &state).await?;
+                            *known_state = KnownState { state, is_over, attempts: 0 };
+                            continue;
+                        }
+                    };
                     if let (Step::Replace(_), Some(before)) = (step, &state.last_task) {
-                        replace(self, name, &TaskId::new(before.as_str())).await?;
+                        replace(self, &by, &TaskId::new(before.as_str())).await?;
                     }
                     let run = run_of(name, &planned.config, due.planned);
                     let id = task_of(&run, due.planned);
-                    match start_run(self, of_schedule(&planned.config, &run), id).await {
+                    match start_run(self, &by, of_schedule(&planned.config, &run), id).await {
                         Ok(task) => {
                             state.last_planned_ms = Some(due.planned.as_millisecond());
                             state.note = missed_note(due);
@@ -155,9 +175,10 @@ impl Hub {
     /// Carries out a request for triggers.
     pub(super) async fn perform_on_triggers(
         &self,
+        caller: &Caller,
         request: TriggerRequest,
     ) -> Result<Answer, HubError> {
-        TriggerOperations::new(self)?.perform(request).await
+        TriggerOperations::new(self)?.perform(caller, request).await
     }
 
     /// Takes a webhook for the trigger `name`. Its signature is the sender's only right.
@@ -172,7 +193,9 @@ impl Hub {
     ) -> Result<WebhookResult, WebhookRefusal> {
         self.require_open().map_err(|_| WebhookRefusal::Interrupted)?;
         let triggers = self.triggers.clone().ok_or(WebhookRefusal::Unknown)?;
-        triggers.take_webhook(name, request).await
+        let owner = triggers.all().get(&name).and_then(|known| known.config.owner.clone());
+        let is_suspended = self.runner(AutomationKind::Trigger, &name, owner.as_ref()).is_err();
+        triggers.take_webhook(name, is_suspended, request).await
     }
 
     fn schedules(&self) -> Result<Arc<Schedules>, HubError> {
@@ -186,13 +209,51 @@ impl Hub {
         find_named(schedules.all(), "schedule", name)
     }
 
-    pub(super) async fn list_schedules(&self) -> Result<Answer, HubError> {
+    /// Lists the schedules that a caller sees.
+    pub(super) async fn list_schedules(&self, caller: &Caller) -> Result<Answer, HubError> {
         let schedules = self.schedules()?;
         let mut all = Vec::new();
-        for name in schedules.all().keys() {
+        for name in self.visible_schedules(&schedules, caller).keys() {
             all.push(self.schedule_info(&schedules, name).await?);
         }
         Ok(Answer::Schedules(all))
+    }
+
+    fn visible_schedules(
+        &self,
+        schedules: &Schedules,
+        caller: &Caller,
+    ) -> BTreeMap<String, Arc<Planned>> {
+        let mut all = schedules.all();
+        all.retain(|name, it| self.sees_automation(caller, &self.schedule_owner(name, &it.config)));
+        all
+    }
+
+    fn schedule_owner(&self, name: &str, config: &Schedule) -> OwnerInfo {
+        self.owner_info(AutomationKind::Schedule, name, config.owner.as_ref())
+    }
+
+    fn schedule_runner(
+        &self,
+        name: &str,
+        config: &Schedule,
+    ) -> Result<AutomationRunner, AutomationSuspended> {
+        self.runner(AutomationKind::Schedule, name, config.owner.as_ref())
+    }
+
+    /// Accepts a schedule that passed to the calling person.
+    pub(super) async fn accept_schedule(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<Answer, HubError> {
+        let schedules = self.schedules()?;
+        let planned = find_named(self.visible_schedules(&schedules, caller), "schedule", name)?;
+        let (kind, config) = (AutomationKind::Schedule, &planned.config);
+        let owned = owned(kind, name, config.owner.as_ref())?;
+        self.accept_automation(caller, &owned, config.agent.as_ref()).await?;
+        schedules.changed.notify_one();
+        Ok(Answer::Schedule(Box::new(self.schedule_info(&schedules, name).await?)))
     }
 
     /// Starts a run of a schedule now, for the operator.
@@ -201,7 +262,11 @@ impl Hub {
         let planned = Self::schedule(&schedules, name)?;
         let now = schedules.now();
         let run = run_of(name, &planned.config, now);
-        let started = start_run(self, of_schedule(&planned.config, &run), TaskId::fresh()).await;
+        let kind = AutomationKind::Schedule;
+        let runner = self.schedule_runner(name, &planned.config);
+        let by = runner.map_err(|why| suspension_error(kind, name, &why))?.by;
+        let started =
+            start_run(self, &by, of_schedule(&planned.config, &run), TaskId::fresh()).await;
         let task = started.map_err(HubError::from)?;
         let mut states = schedules.states(&schedules.all()).await?;
         if let Some(known_state) = states.get_mut(name) {
@@ -255,9 +320,12 @@ impl Hub {
             (_, _) => None,
         };
         let next = plan.next(&state, schedules.now()).map(|next| plan.times.format_local(next));
+        let owner = self.schedule_owner(name, config);
         Ok(ScheduleInfo {
             name: name.to_owned(),
             agent: config.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
+            owner: owner.name,
+            offered: owner.offered,
             cron: config.cron.clone().unwrap_or_default(),
             zone: config.zone.clone(),
             on_restart: config.on_restart.word().to_owned(),
@@ -277,6 +345,9 @@ impl Hub {
     }
 
     fn schedule_warning(&self, name: &str, config: &Schedule) -> Option<String> {
+        if let Err(suspended) = self.schedule_runner(name, config) {
+            return Some(format!("the schedule `{name}` starts no runs: {suspended}"));
+        }
         let why = self.named(config.agent.as_ref()?).err()?;
         Some(format!(
             "the schedule `{name}` cannot start: {}; set `schedule.{name}.agent` to one of them",

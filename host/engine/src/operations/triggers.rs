@@ -6,7 +6,10 @@
 
 use super::{
     Hub,
-    automation::{ATTEMPTS, RunRefusal, find_named, is_at_work, replace, start_run, state_of},
+    automation::{
+        ATTEMPTS, AutomationRunner, OwnerInfo, RunRefusal, find_named, is_at_work, owned, replace,
+        start_run, state_of, suspension_error,
+    },
 };
 use crate::error::HubError;
 use crate::observability::hub_events::Listener;
@@ -19,6 +22,10 @@ use a2a_hub_automation::{
     triggers::{POLL_INTERVAL, TriggerMemory},
 };
 use a2a_hub_config::{TriggerOn, TriggerSource};
+use a2a_hub_core::{
+    access_control::{Caller, Principal},
+    identity::{AutomationKind, AutomationSuspended},
+};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::event::{HubEventKind, StreamEnd},
@@ -30,7 +37,7 @@ use a2a_hub_triggers::{
     plan::{TriggerState, TriggerStep},
     trigger_event::{EndedTask, TriggerEvent},
 };
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
 /// The triggers of a hub. [`Hub::handle`] has checked the caller's rights.
@@ -60,8 +67,7 @@ impl<'h> TriggerOperations<'h> {
             if !needs_listener {
                 listener = None;
             } else if listener.is_none() {
-                // Only tasks of the default tenant count: what a run gets is for the operator.
-                listener = Some(self.hub.events.subscribe(&TenantId::default()));
+                listener = Some(self.hub.events.subscribe_to_all());
             }
             let is_closed = self.hub.require_open().is_err();
             let pause = if is_closed { Some(POLL_INTERVAL) } else { self.poll_all().await };
@@ -106,15 +112,50 @@ impl<'h> TriggerOperations<'h> {
         }
     }
 
-    /// Records a task that ended, for the triggers that it may concern.
+    /// Records a task that ended, for the triggers that it may concern: those whose runs belong to
+    /// the tenant of the task.
     fn record_ended_task(&self, event: &HubEventKind) {
         let HubEventKind::TaskState { task_id, agent_id, state, .. } = event else { return };
         for (name, known) in self.triggers.all() {
             let TriggerSource::Tasks(agent, wanted) = &known.rules.source else { continue };
-            if wanted == state && self.is_of(agent, agent_id) {
+            if wanted == state
+                && self.is_of(agent, agent_id)
+                && self.runs_for(&name, &known, event.tenant())
+            {
                 self.triggers.task_ended(&name, task_id.clone());
             }
         }
+    }
+
+    /// True if the runs of a trigger belong to this tenant.
+    fn runs_for(&self, name: &str, known: &KnownTrigger, tenant: Option<&TenantId>) -> bool {
+        self.runner(name, known).is_ok_and(|runner| tenant == Some(&runner.tenant))
+    }
+
+    /// Principal as which a trigger begins tasks now.
+    pub(super) fn runner(
+        &self,
+        name: &str,
+        known: &KnownTrigger,
+    ) -> Result<AutomationRunner, AutomationSuspended> {
+        self.hub.runner(AutomationKind::Trigger, name, known.config.owner.as_ref())
+    }
+
+    fn owner(&self, name: &str, known: &KnownTrigger) -> OwnerInfo {
+        self.hub.owner_info(AutomationKind::Trigger, name, known.config.owner.as_ref())
+    }
+
+    /// Suspends a trigger whose owner may not begin tasks: no event counts while that lasts.
+    async fn suspend(&self, name: &str, why: &AutomationSuspended) -> Result<(), HubError> {
+        drop(self.triggers.take_ended(name));
+        let mut states = self.triggers.states().await?;
+        let Some(memory) = states.get_mut(name) else { return Ok(()) };
+        let mut state = memory.state.clone();
+        state.forget_events();
+        self.save(name, memory, &state).await?;
+        (memory.files, memory.next_poll) = (None, None);
+        self.triggers.set_problem(name, Some(why.to_string()));
+        Ok(())
     }
 
     /// True if an agent is the one of this name, or one of the group of this name.
@@ -139,6 +180,10 @@ impl<'h> TriggerOperations<'h> {
     /// Polls the source of a trigger, and carries out the step that is due.
     async fn poll(&self, name: &str, known: &Arc<KnownTrigger>) -> Result<(), HubError> {
         let _looks = self.triggers.looks.lock().await;
+        let runner = match self.runner(name, known) {
+            Ok(runner) => runner,
+            Err(suspended) => return self.suspend(name, &suspended).await,
+        };
         let (now, plan) = (Instant::now(), known.rules.plan);
         let (poll, was_running) = {
             let mut states = self.triggers.states().await?;
@@ -161,11 +206,13 @@ impl<'h> TriggerOperations<'h> {
             },
             None => (None, None),
         };
-        let mut events = if sight.is_some() { self.ended(name).await? } else { Vec::new() };
+        let mut events =
+            if sight.is_some() { self.ended(name, &runner.tenant).await? } else { Vec::new() };
 
         let mut states = self.triggers.states().await?;
         let Some(memory) = states.get_mut(name) else { return Ok(()) };
         let (mut state, mut files) = (memory.state.clone(), None);
+        state.follow_tenant(runner.tenant.as_str());
         let failure = match sight {
             None => late.is_some().then(|| Some(SourcePoll::why_late(name, known))),
             Some(Err(why)) => Some(Some(why)),
@@ -178,7 +225,9 @@ impl<'h> TriggerOperations<'h> {
                         files = Some(found);
                     }
                     Sight::Reported => {
-                        events.extend(self.triggers.see_topics(name, known, &mut state).await?);
+                        let tenant = &runner.tenant;
+                        let messages = self.triggers.see_topics(name, known, tenant, &mut state);
+                        events.extend(messages.await?);
                     }
                 }
                 state.observe(&plan, events, was_running, self.triggers.now_ms());
@@ -194,7 +243,7 @@ impl<'h> TriggerOperations<'h> {
             memory.files = files.or(memory.files.take());
             memory.poll = late;
         }
-        self.step(name, known, memory).await?;
+        self.step(name, known, &runner.by, memory).await?;
         if memory.state.stopped {
             let why = memory.state.note.clone().unwrap_or_default();
             let why = format!("{why}; `a2a-hub trigger resume {name}` lets it go on");
@@ -210,6 +259,7 @@ impl<'h> TriggerOperations<'h> {
         &self,
         name: &str,
         known: &KnownTrigger,
+        by: &Principal,
         memory: &mut TriggerMemory,
     ) -> Result<(), HubError> {
         let (plan, now_ms) = (known.rules.plan, self.triggers.now_ms());
@@ -225,12 +275,12 @@ impl<'h> TriggerOperations<'h> {
                 // Stored first: events that come after a kill must not join those of this run.
                 self.save(name, memory, &state).await?;
                 if let (TriggerStep::Replace, Some(before)) = (step, &state.last_task) {
-                    replace(self.hub, name, &TaskId::new(before.as_str())).await?;
+                    replace(self.hub, by, &TaskId::new(before.as_str())).await?;
                 }
                 let run = format!("trigger:{name}:{}:{}", events.first_ms, events.number);
                 let id = task_id(&run, events.first_ms);
                 let message = of_trigger(name, known, run, Some(events));
-                match start_run(self.hub, message, id).await {
+                match start_run(self.hub, by, message, id).await {
                     Ok(task) => {
                         tracing::info!(trigger = name, %task, "a trigger started a task");
                         state.started(task.as_str(), now_ms);
@@ -275,8 +325,8 @@ impl<'h> TriggerOperations<'h> {
         is_at_work(self.hub, memory.state.last_task.as_ref(), &mut memory.is_over).await
     }
 
-    /// Ended tasks since the last poll, without those that the trigger itself led to.
-    async fn ended(&self, name: &str) -> Result<Vec<TriggerEvent>, HubError> {
+    /// Ended tasks of a tenant since the last poll, without those that the trigger itself led to.
+    async fn ended(&self, name: &str, tenant: &TenantId) -> Result<Vec<TriggerEvent>, HubError> {
         let ended = self.triggers.take_ended(name);
         let mut events = Vec::new();
         for id in &ended {
@@ -288,7 +338,9 @@ impl<'h> TriggerOperations<'h> {
                     return Err(why.into());
                 }
             };
-            let Some(stored) = stored else { continue };
+            let Some(stored) = stored.filter(|it| it.task.context_id.tenant() == tenant) else {
+                continue;
+            };
             let run = AutomatedRun::from_metadata(stored.task.metadata.as_ref());
             let after = run.map(|run| run.triggers()).unwrap_or_default();
             if after.iter().any(|it| it == name) {
@@ -307,11 +359,15 @@ impl<'h> TriggerOperations<'h> {
     }
 
     /// Carries out a request for triggers.
-    pub(super) async fn perform(&self, request: TriggerRequest) -> Result<Answer, HubError> {
+    pub(super) async fn perform(
+        &self,
+        caller: &Caller,
+        request: TriggerRequest,
+    ) -> Result<Answer, HubError> {
         match request {
             TriggerRequest::List => {
                 let mut all = Vec::new();
-                for (name, known) in self.triggers.all() {
+                for (name, known) in self.visible(caller) {
                     all.push(self.info(&name, &known).await?);
                 }
                 Ok(Answer::Trigger(TriggerAnswer::List(all)))
@@ -319,7 +375,27 @@ impl<'h> TriggerOperations<'h> {
             TriggerRequest::Run(name) => self.run(&name).await,
             TriggerRequest::Pause(name) => self.pause(&name, true).await,
             TriggerRequest::Resume(name) => self.pause(&name, false).await,
+            TriggerRequest::Accept(name) => self.accept(caller, &name).await,
         }
+    }
+
+    /// Triggers that a caller sees.
+    fn visible(&self, caller: &Caller) -> BTreeMap<String, Arc<KnownTrigger>> {
+        let mut all = self.triggers.all();
+        all.retain(|name, known| self.hub.sees_automation(caller, &self.owner(name, known)));
+        all
+    }
+
+    /// Accepts a trigger that passed to the calling person.
+    async fn accept(&self, caller: &Caller, name: &str) -> Result<Answer, HubError> {
+        let known = find_named(self.visible(caller), "trigger", name)?;
+        let owned = owned(AutomationKind::Trigger, name, known.config.owner.as_ref())?;
+        self.hub.accept_automation(caller, &owned, known.config.agent.as_ref()).await?;
+        let looks = self.triggers.looks.lock().await;
+        self.record_baseline(name, &known).await?;
+        drop(looks);
+        self.triggers.changed.notify_one();
+        Ok(Answer::Trigger(TriggerAnswer::One(Box::new(self.info(name, &known).await?))))
     }
 
     fn known(&self, name: &str) -> Result<Arc<KnownTrigger>, HubError> {
@@ -331,7 +407,9 @@ impl<'h> TriggerOperations<'h> {
         let (known, now_ms) = (self.known(name)?, self.triggers.now_ms());
         let run = format!("trigger:{name}:{now_ms}:run");
         let message = of_trigger(name, &known, run, None);
-        let started = start_run(self.hub, message, TaskId::fresh()).await;
+        let runner = self.runner(name, &known);
+        let by = runner.map_err(|why| suspension_error(AutomationKind::Trigger, name, &why))?.by;
+        let started = start_run(self.hub, &by, message, TaskId::fresh()).await;
         let task = started.map_err(HubError::from)?;
         let mut states = self.triggers.states().await?;
         if let Some(memory) = states.get_mut(name) {
@@ -379,9 +457,12 @@ impl<'h> TriggerOperations<'h> {
             }
             (_, _) => None,
         };
+        let owner = self.owner(name, known);
         Ok(TriggerInfo {
             name: name.to_owned(),
             agent: known.config.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
+            owner: owner.name,
+            offered: owner.offered,
             on: known.config.on.map(TriggerOn::word).unwrap_or_default().to_owned(),
             watches: known.watches(name),
             on_restart: known.config.on_restart.word().to_owned(),
@@ -411,6 +492,7 @@ impl<'h> TriggerOperations<'h> {
         };
         let why = of_key("agent", known.config.agent.as_ref())
             .or_else(|| of_key("agent_is", known.of_agent()))
+            .or_else(|| self.runner(name, known).err().map(|suspended| suspended.to_string()))
             .or_else(|| self.triggers.problem(name))?;
         Some(format!("the trigger `{name}` starts no runs: {why}"))
     }

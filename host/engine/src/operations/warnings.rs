@@ -5,7 +5,8 @@ use a2a_hub_protocol::operation::StorageCondition;
 
 impl Hub {
     /// Current failures of the hub itself, which last until the operator fixes them, one sentence
-    /// each: its store, what that had lost when it was opened, the grants file, span export.
+    /// each: its store, what that had lost when it was opened, the grants file, automation that its
+    /// owners hold, span export.
     /// Answers at once, even if the store does not.
     pub fn failures(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {
@@ -16,7 +17,8 @@ impl Hub {
         };
         let spans = self.tasks.span_export_failure();
         let losses = self.losses.iter().cloned();
-        storage.into_iter().chain(losses).chain(self.agents.grants_error()).chain(spans).collect()
+        let current = self.agents.grants_error().into_iter().chain(self.suspended_automation());
+        storage.into_iter().chain(losses).chain(current).chain(spans).collect()
     }
 
     /// Warnings of the status, one sentence each: those of the start, and current ones. A current

@@ -10,7 +10,8 @@ use a2a_hub_core::{
     access_control::{Caller, Principal},
     identity::{
         ApiKey, Invitation, KeyScope, KeyScopes, MAX_INVITATIONS, MAX_KEYS, MAX_PEOPLE,
-        MAX_PEOPLE_OF_OWNER, Person, PersonName, PersonRights, PersonRole, RightsDenied, label_of,
+        MAX_PEOPLE_OF_OWNER, OwnedAutomation, Person, PersonName, PersonRights, PersonRole,
+        RightsDenied, label_of,
     },
 };
 use a2a_hub_protocol::{
@@ -27,11 +28,13 @@ use std::time::Duration;
 const LISTED_AFTER_EXPIRY: Duration = Duration::from_hours(24 * 30);
 
 impl People {
-    /// Carries out a request. The caller's access has been checked.
+    /// Carries out a request. The caller's access has been checked. `automation` is that of the
+    /// configuration with owners, which a removed person leaves.
     pub(crate) async fn perform(
         &self,
         caller: &Caller,
         request: PeopleRequest,
+        automation: &[OwnedAutomation<'_>],
     ) -> Result<PeopleReport, A2aError> {
         if let Some(why) = &self.unreadable {
             let why = format!("the people of this hub cannot be read: {why}");
@@ -45,8 +48,9 @@ impl People {
             PeopleRequest::SetRole { name, role } => {
                 PeopleReport::Person(self.set_role(caller, &name, &role).await?)
             }
-            PeopleRequest::Remove { name } => {
-                PeopleReport::Person(self.remove(caller, &name).await?)
+            PeopleRequest::Remove { name, to, dry_run } => {
+                let removed = self.remove(caller, &name, to.as_deref(), dry_run, automation);
+                PeopleReport::Removed(removed.await?)
             }
             PeopleRequest::NewKey(terms) => {
                 PeopleReport::NewKey(self.new_key(caller, terms).await?)
@@ -65,7 +69,7 @@ impl People {
     }
 
     /// Rights that the caller has and gives away at most, as of now.
-    fn giver(&self, caller: &Caller) -> Result<Giver, A2aError> {
+    pub(super) fn giver(&self, caller: &Caller) -> Result<Giver, A2aError> {
         let Principal::Person { name, key } = &caller.principal else { return Ok(Giver(None)) };
         let rights = self.rights(name, key).ok_or_else(|| {
             let why = format!("the key `{key}` of {name} was revoked, or has expired");
@@ -124,6 +128,7 @@ impl People {
             added_at: clock::now(),
             keys: Vec::new(),
             invitations: Vec::new(),
+            inherited: Vec::new(),
         };
         let added = self.store(person).await?;
         let by = &caller.principal;
@@ -151,24 +156,6 @@ impl People {
         let by = &caller.principal;
         tracing::info!(%by, person = changed.name, role = changed.role, "a person has another role");
         Ok(changed)
-    }
-
-    /// Removes a person. The keys end at once, also if the store cannot be written.
-    async fn remove(&self, caller: &Caller, name: &str) -> Result<PersonInfo, A2aError> {
-        let _changing = self.changing.lock().await;
-        let giver = self.giver(caller)?;
-        let is_named = |person: &Person| person.name.as_str() == name && giver.sees(person);
-        let person = match self.person(&giver, name) {
-            Err(unknown) => self.stored(is_named).await.ok_or(unknown)?,
-            known => known?,
-        };
-        self.known.write().forget(&person.name);
-        tracing::info!(by = %caller.principal, person = %person.name, "a person was removed");
-        if let Some(storage) = &self.storage {
-            let forgotten = storage.forget_person(&person.name).await;
-            forgotten.map_err(|why| returns(&format!("`{name}` is removed"), &why))?;
-        }
-        Ok(person_info(&person))
     }
 
     async fn new_key(&self, caller: &Caller, terms: KeyTerms) -> Result<NewKeyReport, A2aError> {
@@ -294,7 +281,7 @@ impl People {
     }
 
     /// Person of this name, if the giver may see the person.
-    fn person(&self, giver: &Giver, name: &str) -> Result<Person, A2aError> {
+    pub(super) fn person(&self, giver: &Giver, name: &str) -> Result<Person, A2aError> {
         let parsed = name_of(name)?;
         let known = self.known.read().by_name.get(&parsed).cloned();
         known.filter(|person| giver.sees(person)).ok_or_else(|| {
@@ -305,13 +292,13 @@ impl People {
 
     /// Stored person that is like this: one whose removal could not be stored before, or the
     /// revocation of whose key.
-    async fn stored(&self, is_it: impl Fn(&Person) -> bool) -> Option<Person> {
+    pub(super) async fn stored(&self, is_it: impl Fn(&Person) -> bool) -> Option<Person> {
         let stored = self.storage.as_ref()?.people().await.ok()?;
         stored.into_iter().find(is_it)
     }
 
     /// Stores a person, and takes the change into account once it is stored.
-    async fn store(&self, person: Person) -> Result<PersonInfo, A2aError> {
+    pub(super) async fn store(&self, person: Person) -> Result<PersonInfo, A2aError> {
         if let Some(storage) = &self.storage {
             let stored = storage.set_person(&person).await;
             stored.map_err(|why| A2aError::from(HubError::from(why)))?;
@@ -323,11 +310,11 @@ impl People {
 }
 
 /// Caller that changes people and keys: a person with the scope `admin`, or the operator.
-struct Giver(Option<PersonRights>);
+pub(super) struct Giver(Option<PersonRights>);
 
 impl Giver {
     /// True if the person is one of those that the caller manages.
-    fn sees(&self, person: &Person) -> bool {
+    pub(super) fn sees(&self, person: &Person) -> bool {
         self.0.as_ref().is_none_or(|rights| rights.tenant == person.tenant)
     }
 
@@ -357,7 +344,7 @@ fn denied(why: RightsDenied) -> A2aError {
 }
 
 /// Error of a removal that counts, and is not stored.
-fn returns(removed: &str, why: &StorageError) -> A2aError {
+pub(super) fn returns(removed: &str, why: &StorageError) -> A2aError {
     let why = format!("{removed} until the hub restarts, and comes back then: {why}");
     A2aError::new(ErrorKind::Internal, why)
 }
@@ -366,7 +353,7 @@ fn full(why: &str) -> A2aError {
     A2aError::new(ErrorKind::UnsupportedOperation, why)
 }
 
-fn name_of(name: &str) -> Result<PersonName, A2aError> {
+pub(super) fn name_of(name: &str) -> Result<PersonName, A2aError> {
     PersonName::parse(name).map_err(|why| A2aError::invalid("name", why.to_string()))
 }
 
@@ -380,7 +367,7 @@ fn scopes_of(scopes: &[String]) -> Result<KeyScopes, A2aError> {
     parsed.map_err(|why| A2aError::invalid("scopes", why.to_string()))
 }
 
-fn person_info(person: &Person) -> PersonInfo {
+pub(super) fn person_info(person: &Person) -> PersonInfo {
     PersonInfo {
         name: person.name.to_string(),
         tenant: person.tenant.to_string(),

@@ -1,6 +1,7 @@
 //! People whom the operator let in: their keys, which identify remote callers, and the
 //! operations on them. [`a2a_hub_core::identity`] decides what each may do.
 
+mod automation;
 mod change;
 mod key_text;
 #[cfg(test)]
@@ -190,6 +191,11 @@ impl People {
             }
         }
         Ok(proven)
+    }
+
+    /// True if a person has the key with this id, be it expired: it was not revoked.
+    pub fn knows_key(&self, id: &str) -> bool {
+        self.known.read().keys.contains_key(id)
     }
 
     /// Rights of a person with a key; `None` if the key counts no more.

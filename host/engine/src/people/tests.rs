@@ -1,7 +1,10 @@
 //! Tests of people: their keys, invitations, and what becomes of them.
 
 use super::*;
-use a2a_hub_core::access_control::Caller;
+use a2a_hub_core::{
+    access_control::Caller,
+    identity::{AutomationKind, OwnedAutomation},
+};
 use a2a_hub_protocol::{
     error::A2aError,
     id::TenantId,
@@ -31,9 +34,17 @@ impl TestPeople {
     }
 
     async fn perform(&self, request: PeopleRequest) -> Result<PeopleReport, A2aError> {
+        self.perform_with(request, &[]).await
+    }
+
+    async fn perform_with(
+        &self,
+        request: PeopleRequest,
+        automation: &[OwnedAutomation<'_>],
+    ) -> Result<PeopleReport, A2aError> {
         let tenant = TenantId::parse("acme").unwrap();
         let caller = Caller { principal: Principal::Operator, tenant };
-        self.people.perform(&caller, request).await
+        self.people.perform(&caller, request, automation).await
     }
 
     async fn add(&self, name: &str, role: &str) -> Result<PeopleReport, A2aError> {
@@ -72,6 +83,10 @@ impl TestPeople {
     fn who(&self, key: &str) -> Result<String, NoPerson> {
         self.people.identify(key, None).map(|proven| proven.principal.identity())
     }
+}
+
+fn removal(name: &str) -> PeopleRequest {
+    PeopleRequest::Remove { name: name.to_owned(), to: None, dry_run: false }
 }
 
 #[tokio::test]
@@ -122,14 +137,14 @@ async fn removed_person_comes_in_no_more() {
     let key = it.key(&[], 0).await;
     let stream = it.people.identify(&key.secret, None).unwrap().revoked;
     let invitation = it.invitation(60_000).await;
-    it.perform(PeopleRequest::Remove { name: "ada".to_owned() }).await.unwrap();
+    it.perform(removal("ada")).await.unwrap();
     assert!(stream.is_cancelled());
     assert_eq!(it.who(&key.secret), Err(NoPerson::Unknown));
     assert!(it.join(&invitation).await.is_err());
     let name = PersonName::parse("ada").unwrap();
     assert_eq!(it.people.rights(&name, &key.key.id), None);
     assert!(it.people.any(), "the other one stays");
-    it.perform(PeopleRequest::Remove { name: "bob".to_owned() }).await.unwrap();
+    it.perform(removal("bob")).await.unwrap();
     assert!(it.people.any(), "until the hub restarts");
     assert!(!it.restarted().await.people.any());
 }
@@ -176,6 +191,9 @@ async fn expired_key_is_told_apart() {
     assert_eq!(it.who(&key.secret), Err(NoPerson::Expired));
     let name = PersonName::parse("ada").unwrap();
     assert_eq!(it.people.rights(&name, &key.key.id), None);
+    assert!(it.people.knows_key(&key.key.id), "it was not revoked");
+    it.perform(PeopleRequest::RevokeKey { id: key.key.id.clone() }).await.unwrap();
+    assert!(!it.people.knows_key(&key.key.id));
 }
 
 #[tokio::test]
@@ -220,4 +238,105 @@ async fn use_of_key_is_remembered() {
     it.people.store_last_use(&first.principal).await;
     let stored = it.storage.people().await.unwrap();
     assert_eq!(stored[0].keys[0].last_used_from.as_deref(), Some("192.0.2.7"));
+}
+
+/// A schedule of ada, which passes to bob and is accepted by the right one only.
+#[tokio::test]
+async fn automation_passes_on_and_waits_for_acceptance() {
+    let it = TestPeople::new().await;
+    for (name, role) in [("ada", "member"), ("bob", "viewer"), ("eve", "owner")] {
+        it.add(name, role).await.unwrap();
+    }
+    let [ada, bob, eve] = ["ada", "bob", "eve"].map(|name| PersonName::parse(name).unwrap());
+    let kind = AutomationKind::Schedule;
+    let nightly = OwnedAutomation { kind, name: "nightly", owner: &ada };
+    let runner = |people: &People| {
+        people.runner(&nightly).map(|(name, _)| name.to_string()).map_err(|why| why.to_string())
+    };
+    assert_eq!(runner(&it.people), Ok("ada".to_owned()));
+    let remove = async |it: &TestPeople, to: Option<&str>, dry_run: bool| {
+        let (name, to) = ("ada".to_owned(), to.map(str::to_owned));
+        let removal = PeopleRequest::Remove { name, to, dry_run };
+        let report = it.perform_with(removal, &[nightly]).await?;
+        let PeopleReport::Removed(report) = report else { panic!("{report:?}") };
+        Ok::<_, A2aError>(report)
+    };
+    for (to, why) in [("ada", "is the person who is removed"), ("joe", "no person is named `joe`")]
+    {
+        let refused: A2aError = remove(&it, Some(to), false).await.unwrap_err();
+        assert!(refused.message.contains(why), "{refused}");
+    }
+    let described = remove(&it, Some("bob"), true).await.unwrap();
+    assert_eq!((described.removed, &*described.automation), (false, &["nightly".to_owned()][..]));
+    assert_eq!(runner(&it.people), Ok("ada".to_owned()), "it was only described");
+    remove(&it, Some("bob"), false).await.unwrap();
+
+    // The mapping is in the store.
+    let it = it.restarted().await;
+    assert!(runner(&it.people).unwrap_err().contains("until bob accepts it"));
+    let refused = it.people.accept(&nightly, Some(&eve)).await.unwrap_err();
+    assert!(refused.message.contains("it passed to bob"), "{refused}");
+    it.storage.refuse(true);
+    it.people.accept(&nightly, Some(&bob)).await.unwrap_err();
+    assert!(runner(&it.people).is_err(), "what is not stored does not count");
+    it.storage.refuse(false);
+    it.people.accept(&nightly, Some(&bob)).await.unwrap();
+    let it = it.restarted().await;
+    assert!(runner(&it.people).unwrap_err().contains("bob is a viewer here"));
+    let (name, role) = ("bob".to_owned(), "member".to_owned());
+    it.perform(PeopleRequest::SetRole { name, role }).await.unwrap();
+    assert_eq!(runner(&it.people), Ok("bob".to_owned()));
+    // It heals when the configured owner is there again.
+    it.add("ada", "member").await.unwrap();
+    assert_eq!(runner(&it.people), Ok("ada".to_owned()));
+    let refused = it.people.accept(&nightly, None).await.unwrap_err();
+    assert!(refused.message.contains("it runs as ada already"), "{refused}");
+    remove(&it, None, false).await.unwrap();
+    assert!(runner(&it.people).unwrap_err().contains("was removed, or was never added"));
+}
+
+#[tokio::test]
+async fn automation_passes_within_its_tenant_only() {
+    let it = TestPeople::new().await;
+    it.add("ada", "member").await.unwrap();
+    let caller = Caller { principal: Principal::Operator, tenant: TenantId::default() };
+    let (name, role) = ("zoe".to_owned(), "member".to_owned());
+    it.people.perform(&caller, PeopleRequest::Add { name, role }, &[]).await.unwrap();
+    let (name, to) = ("ada".to_owned(), Some("zoe".to_owned()));
+    let removal = PeopleRequest::Remove { name, to, dry_run: false };
+    let refused = it.perform(removal).await.unwrap_err();
+    assert!(refused.message.contains("belongs to another tenant"), "{refused}");
+    assert!(
+        it.people
+            .holder(&OwnedAutomation {
+                kind: AutomationKind::Trigger,
+                name: "review",
+                owner: &PersonName::parse("ada").unwrap(),
+            })
+            .is_some(),
+        "nobody was removed"
+    );
+}
+
+/// A full disk: the keys end, and the automation stops, until the removal is stored.
+#[tokio::test]
+async fn unstored_removal_can_be_repeated() {
+    let it = TestPeople::new().await;
+    it.add("ada", "member").await.unwrap();
+    it.add("bob", "member").await.unwrap();
+    let key = it.key(&[], 0).await;
+    let ada = PersonName::parse("ada").unwrap();
+    let review = OwnedAutomation { kind: AutomationKind::Trigger, name: "review", owner: &ada };
+    let removal = || {
+        let (name, to) = ("ada".to_owned(), Some("bob".to_owned()));
+        PeopleRequest::Remove { name, to, dry_run: false }
+    };
+    it.storage.refuse(true);
+    it.perform_with(removal(), &[review]).await.unwrap_err();
+    assert_eq!(it.who(&key.secret), Err(NoPerson::Unknown));
+    assert!(it.people.runner(&review).is_err());
+    it.storage.refuse(false);
+    it.perform_with(removal(), &[review]).await.unwrap();
+    let held = it.restarted().await.people.runner(&review).unwrap_err().to_string();
+    assert!(held.contains("until bob accepts it"), "{held}");
 }

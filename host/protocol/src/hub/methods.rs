@@ -165,6 +165,7 @@ pub static METHODS: &[HubMethod] = &[
         read: |value| Ok(Operation::ResumeSchedule { name: params::one_schedule(value)? }),
         ..PLAIN
     },
+    people::ACCEPT_SCHEDULE,
     questions::LIST,
     questions::ANSWER,
     questions::LATER,
@@ -227,6 +228,7 @@ pub static METHODS: &[HubMethod] = &[
         read: trigger_params::resume,
         ..PLAIN
     },
+    people::ACCEPT_TRIGGER,
     HubMethod {
         name: "hub/topics/publish",
         summary: "Store a message of a topic durably, for all subscribers",

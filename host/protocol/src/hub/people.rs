@@ -1,12 +1,13 @@
-//! Methods for people and their API keys.
+//! Methods for people, their API keys, and automation that passes to them.
 
 use crate::{
     hub::{
         method::{HubMethod, PLAIN},
-        params, people_params,
+        params, people_params, trigger_params,
     },
     model::operation::{
-        CallerInfo, InvitationReport, KeyInfo, NewKeyReport, PeopleList, PersonInfo,
+        CallerInfo, InvitationReport, KeyInfo, NewKeyReport, Operation, PeopleList, PersonInfo,
+        RemovalReport, ScheduleInfo, TriggerInfo,
     },
 };
 use schemars::{JsonSchema as _, SchemaGenerator};
@@ -52,10 +53,11 @@ pub(super) const ROLE: HubMethod = HubMethod {
 /// `hub/people/remove`.
 pub(super) const REMOVE: HubMethod = HubMethod {
     name: "hub/people/remove",
-    summary: "Remove a person, and end the person's keys and streams",
+    summary: "Remove a person, end the person's keys and streams, and stop the schedules and \
+              triggers or pass them on",
     example: r#"{"name": "ada"}"#,
-    params: people_params::NameParams::json_schema,
-    result: SchemaGenerator::subschema_for::<PersonInfo>,
+    params: people_params::RemoveParams::json_schema,
+    result: SchemaGenerator::subschema_for::<RemovalReport>,
     read: people_params::remove,
     admin: true,
     ..PLAIN
@@ -107,5 +109,31 @@ pub(super) const REVOKE_KEY: HubMethod = HubMethod {
     result: SchemaGenerator::subschema_for::<KeyInfo>,
     read: people_params::revoke_key,
     admin: true,
+    ..PLAIN
+};
+
+/// `hub/schedules/accept`.
+pub(super) const ACCEPT_SCHEDULE: HubMethod = HubMethod {
+    name: "hub/schedules/accept",
+    summary: "Accept a schedule that passed from a removed person: it then runs as its new \
+              owner; for that person and the operator",
+    example: r#"{"name": "nightly"}"#,
+    admin: true,
+    params: params::OneSchedule::json_schema,
+    result: SchemaGenerator::subschema_for::<ScheduleInfo>,
+    read: |value| Ok(Operation::AcceptSchedule { name: params::one_schedule(value)? }),
+    ..PLAIN
+};
+
+/// `hub/triggers/accept`.
+pub(super) const ACCEPT_TRIGGER: HubMethod = HubMethod {
+    name: "hub/triggers/accept",
+    summary: "Accept a trigger that passed from a removed person: it then runs as its new \
+              owner; for that person and the operator",
+    example: r#"{"name": "review"}"#,
+    admin: true,
+    params: trigger_params::OneTrigger::json_schema,
+    result: SchemaGenerator::subschema_for::<TriggerInfo>,
+    read: trigger_params::accept,
     ..PLAIN
 };

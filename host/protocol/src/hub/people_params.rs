@@ -35,9 +35,16 @@ const MAX_KEY_MS: u64 = 3_650 * DAY_MS;
 const DAY_MS: u64 = 86_400_000;
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct NameParams {
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RemoveParams {
     /// Name of the person.
     name: String,
+    /// Person of the same tenant, to whom the schedules and triggers pass once accepted; by default
+    /// they stop.
+    to: Option<String>,
+    /// True to describe what the removal would end, and to change nothing.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -133,8 +140,10 @@ pub(crate) fn role(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads the parameters of `hub/people/remove`.
 pub(crate) fn remove(params: Value) -> Result<Operation, A2aError> {
-    let NameParams { name } = read(params)?;
-    Ok(Operation::People(PeopleRequest::Remove { name: bounded("name", name, MAX_WORD)? }))
+    let RemoveParams { name, to, dry_run } = read(params)?;
+    let name = bounded("name", name, MAX_WORD)?;
+    let to = to.map(|to| bounded("to", to, MAX_WORD)).transpose()?;
+    Ok(Operation::People(PeopleRequest::Remove { name, to, dry_run }))
 }
 
 /// Reads the parameters of `hub/people/invite`.

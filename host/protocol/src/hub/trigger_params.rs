@@ -31,3 +31,8 @@ pub(crate) fn pause(params: Value) -> Result<Operation, A2aError> {
 pub(crate) fn resume(params: Value) -> Result<Operation, A2aError> {
     read(params).map(|OneTrigger { name }| Operation::Trigger(TriggerRequest::Resume(name)))
 }
+
+/// Reads the parameters of `hub/triggers/accept`.
+pub(crate) fn accept(params: Value) -> Result<Operation, A2aError> {
+    read(params).map(|OneTrigger { name }| Operation::Trigger(TriggerRequest::Accept(name)))
+}

@@ -50,7 +50,7 @@ pub use notices::{
 pub use page::{Page, TaskCursor};
 pub use people::{
     CallerInfo, InvitationReport, KeyInfo, KeyTerms, NewKeyReport, PeopleList, PeopleReport,
-    PeopleRequest, PersonInfo,
+    PeopleRequest, PersonInfo, RemovalReport,
 };
 pub use permissions::{
     ListedRule, NewRule, RemovedRules, RuleList, RuleReport, RuleRequest, RuleTest, SuggestedRule,
@@ -208,7 +208,8 @@ pub enum Operation {
     /// Reloads the configuration and applies all changes that need no restart. For administrators
     /// only.
     ReloadConfig,
-    /// Lists the schedules of the configuration. For administrators only.
+    /// Lists the schedules of the configuration: all for an operator that names no tenant, or those
+    /// of a tenant.
     ListSchedules,
     /// Starts a run of a schedule now. For administrators only.
     RunSchedule {
@@ -225,7 +226,12 @@ pub enum Operation {
         /// Schedule to resume.
         name: String,
     },
-    /// Lists, runs, pauses or resumes the triggers of the configuration. For administrators only.
+    /// Accepts a schedule that passed to the calling person, for which it then runs.
+    AcceptSchedule {
+        /// Schedule to accept.
+        name: String,
+    },
+    /// Lists, runs, pauses, resumes or accepts the triggers of the configuration.
     Trigger(TriggerRequest),
     /// Publishes to topics, reads, lists or deletes them.
     Topic(TopicRequest),

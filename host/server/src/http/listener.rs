@@ -249,20 +249,25 @@ fn until_its_end(body: Body, busy: Busy) -> Body {
 /// break off.
 async fn answer_until_end(
     answer: impl Future<Output = Result<Response, Infallible>>,
-    CredentialEnd { revoked, expires_in, why }: CredentialEnd,
+    CredentialEnd { revoked, expires_in, why, why_expired }: CredentialEnd,
     path: &str,
 ) -> Result<Response, Infallible> {
     let expires_at = expires_in.and_then(|it| Instant::now().checked_add(it));
+    // True once it has expired, and false once it is taken away.
     let ended = move |revoked: CancellationToken| async move {
         let expired = OptionFuture::from(expires_at.map(sleep_until));
         tokio::select! {
-            () = revoked.cancelled() => {}
-            Some(()) = expired => {}
+            biased;
+            () = revoked.cancelled() => false,
+            Some(()) = expired => true,
         }
     };
     let answer = tokio::select! {
         biased;
-        () = ended(revoked.clone()) => return Ok(unauthenticated(&why, path)),
+        has_expired = ended(revoked.clone()) => {
+            let why = if has_expired { &why_expired } else { &why };
+            return Ok(unauthenticated(why, path));
+        }
         answer = answer => answer?,
     };
     Ok(answer.map(|body| {
@@ -502,11 +507,38 @@ mod tests {
     use crate::{http::hub_names::HubNames, tests::Always};
     use a2a_hub_config::token::Tokens;
     use a2a_hub_core::access_control::Principal;
+    use a2a_hub_engine::people::NoPerson;
     use axum::routing::get;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         sync::mpsc,
     };
+
+    /// The reason of a refusal is the one for which the credential ended, though it had an expiry.
+    #[tokio::test(start_paused = true)]
+    async fn revoked_credential_is_not_reported_as_expired() {
+        let refused = async |revoked: bool, expires_in: Duration| {
+            let end = CredentialEnd {
+                revoked: CancellationToken::new(),
+                expires_in: Some(expires_in),
+                why: NoPerson::Unknown.into(),
+                why_expired: NoPerson::Expired.into(),
+            };
+            if revoked {
+                end.revoked.cancel();
+            }
+            let answer = pending::<Result<Response, Infallible>>();
+            let refused = answer_until_end(answer, end, "/").await.unwrap();
+            let body = axum::body::to_bytes(refused.into_body(), 1 << 10).await.unwrap();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        let revoked = refused(true, Duration::from_hours(1)).await;
+        assert!(revoked.contains("was revoked") && !revoked.contains("has expired"), "{revoked}");
+        let expired = refused(false, Duration::from_secs(1)).await;
+        assert!(expired.contains("has expired"), "{expired}");
+        let both = refused(true, Duration::ZERO).await;
+        assert!(both.contains("was revoked"), "{both}");
+    }
 
     /// Server with `most` connections whose callers all have this principal. The route `/hang`
     /// never answers.

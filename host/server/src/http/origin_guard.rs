@@ -74,8 +74,10 @@ pub(super) struct CredentialEnd {
     pub(super) revoked: CancellationToken,
     /// Time until it expires; `None` if it does not.
     pub(super) expires_in: Option<Duration>,
-    /// Error of further requests with it.
+    /// Error of further requests with it, once it is taken away.
     pub(super) why: Unidentified,
+    /// Error of further requests with it, once it has expired.
+    pub(super) why_expired: Unidentified,
 }
 
 /// Thumbprint of the key that a browser presents for its pairing, with a proof that counts. An
@@ -125,18 +127,16 @@ impl OriginGuard {
                     self.people.store_last_use(&person.principal).await;
                 }
                 let (revoked, expires_in) = (person.revoked, person.expires_in);
-                let why = match expires_in {
-                    Some(_) => NoPerson::Expired,
-                    None => NoPerson::Unknown,
-                };
-                Some(CredentialEnd { revoked, expires_in, why: why.into() })
+                let (why, why_expired) = (NoPerson::Unknown.into(), NoPerson::Expired.into());
+                Some(CredentialEnd { revoked, expires_in, why, why_expired })
             }
             (None, Some(device)) => {
                 if device.is_new_use {
                     self.devices.store_last_use().await;
                 }
-                let why = Unidentified::Device(NoDevice::Unknown);
-                Some(CredentialEnd { revoked: device.removed, expires_in: None, why })
+                let unknown = || Unidentified::Device(NoDevice::Unknown);
+                let (why, why_expired) = (unknown(), unknown());
+                Some(CredentialEnd { revoked: device.removed, expires_in: None, why, why_expired })
             }
             (None, None) => None,
         };

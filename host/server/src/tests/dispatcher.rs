@@ -114,6 +114,7 @@ async fn method_access_depends_on_caller() {
     hub/schedules/run                     -32005  -32006  -32006
     hub/schedules/pause                   -32005  -32006  -32006
     hub/schedules/resume                  -32005  -32006  -32006
+    hub/schedules/accept                  -32005  -32006  -32006
     hub/questions/list                        ok      ok  -32006
     hub/questions/answer                      ok      ok  -32006
     hub/questions/later                   -32005  -32005  -32006
@@ -142,6 +143,7 @@ async fn method_access_depends_on_caller() {
     hub/triggers/run                      -32005  -32006  -32006
     hub/triggers/pause                    -32005  -32006  -32006
     hub/triggers/resume                   -32005  -32006  -32006
+    hub/triggers/accept                   -32005  -32006  -32006
     hub/topics/publish                    -32005  -32005  -32006
     hub/topics/read                       -32005  -32005  -32006
     hub/topics/list                       -32005  -32005  -32006

@@ -2,7 +2,9 @@
 
 use super::at;
 use crate::Storage;
-use a2a_hub_core::identity::{ApiKey, KeyScopes, Person, PersonName, PersonRole};
+use a2a_hub_core::identity::{
+    ApiKey, InheritedAutomation, KeyScopes, Person, PersonName, PersonRole,
+};
 use a2a_hub_protocol::id::TenantId;
 
 fn person(name: &str, role: PersonRole) -> Person {
@@ -22,6 +24,7 @@ fn person(name: &str, role: PersonRole) -> Person {
             last_used_from: None,
         }],
         invitations: Vec::new(),
+        inherited: Vec::new(),
     }
 }
 
@@ -33,7 +36,22 @@ pub(super) async fn people_are_replaced_by_name(storage: &impl Storage) {
     storage.set_person(&ada).await.unwrap();
     assert_eq!(storage.people().await.unwrap(), [ada, bob.clone()]);
     let name = PersonName::parse("ada").unwrap();
-    storage.forget_person(&name).await.unwrap();
-    storage.forget_person(&name).await.unwrap();
+    storage.remove_person(&name, &[]).await.unwrap();
+    storage.remove_person(&name, &[]).await.unwrap();
     assert_eq!(storage.people().await.unwrap(), [bob]);
+}
+
+pub(super) async fn removal_passes_automation_on(storage: &impl Storage) {
+    let (ada, mut bob) = (person("ada", PersonRole::Owner), person("bob", PersonRole::Member));
+    let eve = person("eve", PersonRole::Viewer);
+    for one in [&ada, &bob, &eve] {
+        storage.set_person(one).await.unwrap();
+    }
+    let (name, owner) = ("nightly".to_owned(), ada.name.clone());
+    bob.inherited.push(InheritedAutomation { name, owner, accepted: false });
+    storage.remove_person(&ada.name, std::slice::from_ref(&bob)).await.unwrap();
+    assert_eq!(storage.people().await.unwrap(), [bob.clone(), eve.clone()]);
+    bob.inherited[0].accepted = true;
+    storage.set_person(&bob).await.unwrap();
+    assert_eq!(storage.people().await.unwrap(), [bob, eve]);
 }

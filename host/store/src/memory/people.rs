@@ -15,8 +15,15 @@ impl PeopleStore for MemoryStorage {
         Ok(())
     }
 
-    async fn forget_person(&self, name: &PersonName) -> Result<(), StorageError> {
-        self.to_write()?.people.remove(name);
+    async fn remove_person(
+        &self,
+        name: &PersonName,
+        changed: &[Person],
+    ) -> Result<(), StorageError> {
+        let mut stored = self.to_write()?;
+        let changed = changed.iter().map(|person| (person.name.clone(), person.clone()));
+        stored.people.extend(changed);
+        stored.people.remove(name);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     hub::InProcessHub,
     stage::{GRANT, eventually_async, get, said, state},
 };
-use a2a_hub_tests::{Client, test_guests};
+use a2a_hub_tests::{Client, tenants::Web, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -259,4 +259,112 @@ async fn reload_adds_schedule_and_names_unknown_agent() -> Result<()> {
     let refused = client.call("hub/reload", json!({})).await.err().context("it is invalid")?;
     ensure!(refused.to_string().contains("has 4 fields and needs five"), "{refused}");
     Ok(())
+}
+
+/// A schedule of ada: it begins its tasks as she, in her tenant, and passes to bob once he accepts.
+#[tokio::test]
+async fn owned_schedule_runs_as_its_owner() -> Result<()> {
+    let clock = TestClock::at("2026-06-01T02:59:50Z")?;
+    let owned = NIGHTLY.replace("'echo'", "'guest'").replace("'hello'", "'ask'");
+    let config = format!(
+        "[tenants.acme]\n[agents.guest]\naliases = ['helper']\n{owned}\nanswers = 'inbox'\nowner = 'ada'\n"
+    );
+    let mut hub = clock.hub(&config).await?;
+    let client = Client::unix(&hub);
+    let fresh = schedule(&client, "nightly").await?;
+    assert_eq!(fresh["owner"], "ada");
+    let warning = fresh["warning"].as_str().context("no warning")?;
+    ensure!(warning.contains("its owner `ada` was removed, or was never added"), "{warning}");
+    let held = client.call("hub/schedules/run", json!({ "name": "nightly" })).await;
+    ensure!(held.unwrap_err().to_string().contains("a2a-hub person add ada"));
+    clock.set("2026-06-01T03:00:01Z")?;
+    noted(&client, "2026-06-01T03:00:00+00:00 got no run: its owner `ada`").await?;
+    let health = reqwest::get(format!("http://{}/health", hub.http())).await?.text().await?;
+    ensure!(health.contains("because of their owners: 1") && !health.contains("ada"), "{health}");
+
+    for (name, role) in [("ada", "viewer"), ("bob", "member"), ("eve", "member")] {
+        let person = json!({ "name": name, "role": role, "tenant": "acme" });
+        client.call("hub/people/add", person).await?;
+    }
+    clock.set("2026-06-02T03:00:01Z")?;
+    noted(&client, "ada is a viewer here, who may not send messages that begin tasks").await?;
+    client.call("hub/people/role", json!({ "name": "ada", "role": "member" })).await?;
+    clock.set("2026-06-03T03:00:01Z")?;
+    let key = async |name: &str, scopes: &[&str]| -> Result<Web> {
+        let made = json!({ "person": name, "scopes": scopes });
+        let made = client.call("hub/keys/new", made).await?;
+        Ok(Web::of(&hub, format!("Bearer {}", made["secret"].as_str().context("no key")?)))
+    };
+    let ada = key("ada", &[]).await?;
+    let first = waiting_task(&client, "2026-06-03T03:00:00+00:00").await?;
+    let task = ada.call("/", "tasks/get", json!({ "id": first })).await?;
+    assert_eq!(task["result"]["id"], first, "it belongs to her tenant: {task}");
+    let seen = ada.call("/", "hub/schedules/list", json!({})).await?;
+    assert_eq!(seen["result"][0]["name"], "nightly", "{seen}");
+    client.call("hub/people/add", json!({ "name": "zoe", "role": "owner" })).await?;
+    let zoe = key("zoe", &[]).await?;
+    let unseen = zoe.call("/", "hub/schedules/list", json!({})).await?;
+    assert_eq!(unseen["result"], json!([]), "it is of another tenant");
+
+    let removal = |dry_run: bool| json!({ "name": "ada", "to": "bob", "dryRun": dry_run });
+    let effects = client.call("hub/people/remove", removal(true)).await?;
+    assert_eq!(effects["automation"], json!(["nightly"]), "{effects}");
+    assert_eq!((&effects["tasks"], &effects["removed"]), (&json!([first]), &json!(false)));
+    client.call("hub/people/remove", removal(false)).await?;
+    hub.restart().await?;
+    let client = Client::unix(&hub);
+    let offered = schedule(&client, "nightly").await?;
+    assert_eq!((&offered["owner"], &offered["offered"]), (&json!("bob"), &json!(true)));
+    clock.set("2026-06-04T03:00:01Z")?;
+    noted(&client, "it waits until bob accepts it: `a2a-hub schedule accept nightly`").await?;
+    let key = async |name: &str, scopes: &[&str]| -> Result<Web> {
+        let made = json!({ "person": name, "scopes": scopes });
+        let made = client.call("hub/keys/new", made).await?;
+        Ok(Web::of(&hub, format!("Bearer {}", made["secret"].as_str().context("no key")?)))
+    };
+    let name = json!({ "name": "nightly" });
+    for (person, scopes, why) in [
+        ("eve", &[][..], "it passed to bob"),
+        ("zoe", &[], "no schedule is called `nightly`"),
+        ("bob", &["read"], "it lacks the scope `send`"),
+        ("bob", &["send:echo"], "sends messages to `echo` only"),
+    ] {
+        let by = key(person, scopes).await?;
+        let refused = by.call("/", "hub/schedules/accept", name.clone()).await?;
+        let said = refused["error"]["message"].as_str().unwrap_or_default();
+        ensure!(said.contains(why), "{person}: {refused}");
+    }
+    // A key may name an alias of the agent.
+    let bob = key("bob", &["read", "send:helper", "cancel"]).await?;
+    let accepted = bob.call("/", "hub/schedules/accept", name).await?;
+    assert_eq!(accepted["result"]["owner"], "bob", "{accepted}");
+    let cancelled = bob.call("/", "tasks/cancel", json!({ "id": first })).await?;
+    ensure!(cancelled["error"].is_object(), "it is a task of ada: {cancelled}");
+    client.call("tasks/cancel", json!({ "id": first, "tenant": "acme" })).await?;
+    clock.set("2026-06-05T03:00:01Z")?;
+    let second = waiting_task(&client, "2026-06-05T03:00:00+00:00").await?;
+    let cancelled = bob.call("/", "tasks/cancel", json!({ "id": second })).await?;
+    assert_eq!(cancelled["result"]["status"]["state"], "canceled", "{cancelled}");
+    Ok(())
+}
+
+/// Waits until the note of the schedule `nightly` contains this text.
+async fn noted(client: &Client, text: &str) -> Result<()> {
+    let note = async || schedule(client, "nightly").await.unwrap_or_default()["note"].to_string();
+    let waited = eventually_async(SOON, async || note().await.contains(text)).await;
+    let note = note().await;
+    waited.with_context(|| format!("{text}: {note}"))
+}
+
+/// Waits until the run of the planned time asks; returns its task.
+async fn waiting_task(client: &Client, planned: &str) -> Result<Value> {
+    let last = async || schedule(client, "nightly").await.unwrap_or_default()["last"].take();
+    let asks = async || {
+        let last = last().await;
+        last["planned"] == planned && last["state"] == "input-required"
+    };
+    let waited = eventually_async(SOON, asks).await;
+    let last = last().await;
+    waited.with_context(|| format!("{planned}: {last}"))?;
+    Ok(last["task"].clone())
 }

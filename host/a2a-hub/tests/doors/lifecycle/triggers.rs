@@ -269,3 +269,48 @@ async fn reload_adds_trigger_and_names_error() -> Result<()> {
     assert_eq!(fact(&run)["events"], json!([]), "{run}");
     Ok(())
 }
+
+/// A trigger of ada follows the topics of her tenant, and nothing that happened before she was there.
+#[tokio::test]
+async fn owned_trigger_sees_its_tenant_only() -> Result<()> {
+    let config = format!(
+        "[tenants.acme]\n[trigger.listen]\non = 'topic'\ntopic = 'news'\nagent = 'echo'\nowner = 'ada'\n{RUN}"
+    );
+    let hub = start(&config).await?;
+    let client = Client::unix(&hub);
+    let publish = async |tenant: Option<&str>, text: &str| -> Result<()> {
+        let mut message = json!({ "topic": "news", "text": text });
+        if let (Some(tenant), Some(message)) = (tenant, message.as_object_mut()) {
+            message.insert("tenant".to_owned(), json!(tenant));
+        }
+        client.call("hub/topics/publish", message).await?;
+        Ok(())
+    };
+    publish(Some("acme"), "too early").await?;
+    sleep(LOOKS).await;
+    let held = trigger(&client, "listen").await?;
+    let warning = held["warning"].as_str().context("no warning")?;
+    ensure!(warning.contains("its owner `ada` was removed, or was never added"), "{warning}");
+    assert_eq!((held.get("last"), &held["pending"]), (None, &json!(0)), "{held}");
+
+    let person = json!({ "name": "ada", "role": "member", "tenant": "acme" });
+    client.call("hub/people/add", person).await?;
+    sleep(LOOKS).await;
+    publish(None, "of nobody's tenant").await?;
+    publish(Some("acme"), "of her tenant").await?;
+    let has_run = async || {
+        let found = trigger(&client, "listen").await.unwrap_or_default();
+        found["last"]["state"] == "completed"
+    };
+    eventually_async(SOON, has_run).await.context("no run")?;
+    let found = trigger(&client, "listen").await?;
+    assert_eq!((&found["owner"], found.get("warning")), (&json!("ada"), None), "{found}");
+    let task = json!({ "id": found["last"]["task"], "tenant": "acme" });
+    let task = client.call("tasks/get", task).await?.to_string();
+    ensure!(task.contains("of her tenant"), "{task}");
+    ensure!(!task.contains("of nobody's tenant") && !task.contains("too early"), "{task}");
+    let list = json!({ "limit": 100, "tenant": "acme" });
+    let all = client.call("hub/tasks/list", list).await?;
+    assert_eq!(all.as_array().map(Vec::len), Some(1), "one message starts one run: {all}");
+    Ok(())
+}

@@ -44,7 +44,11 @@ async fn elsewhere(home: &Path, args: &[&str]) -> Result<Ran> {
 /// A team by the book: two invitations, messages, questions and answers, and the end of one.
 #[tokio::test]
 async fn invited_people_work_from_elsewhere() -> Result<()> {
-    let hub = hub().await?;
+    let yearly = "[schedule.yearly]\ncron = '0 3 1 1 *'\nagent = 'echo'\nmessage = 'hello'\n\
+                  permissions = 'read-only'\nbudget = { tasks = 0 }\nowner = 'bob'\n";
+    let config = format!("{}\n{yearly}", unconfined());
+    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?);
+    let mut hub = hub.start().await?;
     let operator = Client::unix(&hub);
     let (ada_home, bob_home) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let (ada, bob) = (ada_home.path(), bob_home.path());
@@ -59,6 +63,8 @@ async fn invited_people_work_from_elsewhere() -> Result<()> {
         ensure!(joined.code == Some(0), "{joined:?}");
         let again = elsewhere(home, &["join", &address, "--name", "twice"]).await?;
         ensure!(again.code != Some(0) && again.stderr.contains("used already"), "{again:?}");
+        let taken = elsewhere(home, &["join", &address, "--name", "team"]).await?;
+        ensure!(taken.stderr.contains("under the name `team` already"), "{taken:?}");
         let file = home.join(".a2a-hub/hubs.toml");
         assert_eq!(fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
     }
@@ -97,12 +103,31 @@ async fn invited_people_work_from_elsewhere() -> Result<()> {
     let local = elsewhere(ada, &["--hub", "team", "stop"]).await?;
     assert!(local.stderr.contains("`--hub` works with"), "{local:?}");
 
-    let removed = run(&hub, &["person", "remove", "bob"]).await?;
+    let effects = run(&hub, &["person", "remove", "bob", "--dry-run"]).await?;
+    assert!(effects.stdout.contains("schedules and triggers stop: yearly"), "{effects:?}");
+    let removed = run(&hub, &["person", "remove", "bob", "--to", "ada"]).await?;
     assert_eq!(removed.code, Some(0), "{removed:?}");
+    assert!(removed.stderr.contains("one key of bob ends"), "{removed:?}");
+    assert!(removed.stderr.contains("wait until ada accepts them: yearly"), "{removed:?}");
     let refused = elsewhere(bob, &["--hub", "team", "tasks"]).await?;
     assert!(refused.stderr.contains("refuses your key"), "{refused:?}");
     let stays = elsewhere(ada, &["--hub", "team", "tasks"]).await?;
     assert_eq!(stays.code, Some(0), "{stays:?}");
+
+    // Also a killed hub knows to whom the schedule passed.
+    hub.kill9().await?;
+    hub.restart().await?;
+    let listed = run(&hub, &["schedule", "list"]).await?;
+    assert!(listed.stdout.contains("owner: ada, once accepted"), "{listed:?}");
+    let status = run(&hub, &["status"]).await?;
+    assert!(status.stdout.contains("a2a-hub schedule accept yearly"), "{status:?}");
+    let file = ada.join(".a2a-hub/hubs.toml");
+    let moved = fs::read_to_string(&file)?.replace(&base, &format!("http://{}", hub.http()));
+    fs::write(&file, moved)?;
+    let accepted = elsewhere(ada, &["--hub", "team", "schedule", "accept", "yearly"]).await?;
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    let run_now = run(&hub, &["schedule", "run", "yearly"]).await?;
+    assert_eq!(run_now.code, Some(0), "{run_now:?}");
     Ok(())
 }
 

@@ -7,6 +7,22 @@ use a2a_hub_protocol::operation::{TaskTree, TreeQuery, TreeTask};
 use a2a_hub_store::{Head, HeadFilter, StorageError};
 
 impl Tasks {
+    /// Unfinished tasks that this identity began, without their descendants, the newest first.
+    pub(crate) async fn unfinished_of(&self, identity: &str) -> Result<Vec<TaskId>, StorageError> {
+        let unfinished = HeadFilter { live_only: true, ..HeadFilter::default() };
+        let mut found = Vec::new();
+        for head in self.storage.heads(unfinished).await? {
+            if head.parent.is_some() {
+                continue;
+            }
+            let senders = self.storage.askers(&head.task).await?;
+            if senders.first().is_some_and(|(_, by)| by.identity() == identity) {
+                found.push(head.task);
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the requested task and its descendants, within the query's depth and limit.
     pub async fn tree(&self, query: &TreeQuery) -> Result<TaskTree, HubError> {
         let found = self.found(self.head(&query.id).await?, query).await?;

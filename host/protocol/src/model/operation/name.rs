@@ -34,6 +34,7 @@ impl Operation {
             Self::RunSchedule { .. } => "run_schedule",
             Self::PauseSchedule { .. } => "pause_schedule",
             Self::ResumeSchedule { .. } => "resume_schedule",
+            Self::AcceptSchedule { .. } => "accept_schedule",
             Self::Trigger(request) => request.name(),
             Self::Question(request) => request.name(),
             Self::Notice(request) => request.name(),

@@ -1,5 +1,6 @@
 //! People whom the operator let in: the requests for them and their API keys, and the answers.
 
+use crate::model::id::TaskId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,6 +27,11 @@ pub enum PeopleRequest {
     Remove {
         /// Name of the person.
         name: String,
+        /// Person to whom the schedules and triggers pass, once that person accepts them; without
+        /// one, they stop.
+        to: Option<String>,
+        /// True for a description of what a removal would end, which changes nothing.
+        dry_run: bool,
     },
     /// Makes a key for a person.
     NewKey(KeyTerms),
@@ -83,8 +89,10 @@ impl PeopleRequest {
 pub enum PeopleReport {
     /// People.
     List(PeopleList),
-    /// Person that was added, changed or removed.
+    /// Person that was added or changed.
     Person(PersonInfo),
+    /// Person that was removed, or would be.
+    Removed(RemovalReport),
     /// Key that was made, with its secret.
     NewKey(NewKeyReport),
     /// Key that was revoked.
@@ -119,6 +127,24 @@ pub struct PersonInfo {
     pub keys: Vec<KeyInfo>,
     /// Number of invitations that can still be used.
     pub invitations: usize,
+}
+
+/// Effects of a removal: the answer to `hub/people/remove`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovalReport {
+    /// The person, with the keys that end.
+    #[serde(flatten)]
+    pub person: PersonInfo,
+    /// Unfinished tasks that the person began, the newest first. They go on.
+    pub tasks: Vec<TaskId>,
+    /// Names of the schedules and triggers that ran as the person.
+    pub automation: Vec<String>,
+    /// Person who may accept them; absent if they stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// True if the person was removed; false for a description of the effects.
+    pub removed: bool,
 }
 
 /// An API key, without its secret.

@@ -43,6 +43,7 @@ impl Operation {
             | Self::RunSchedule { .. }
             | Self::PauseSchedule { .. }
             | Self::ResumeSchedule { .. }
+            | Self::AcceptSchedule { .. }
             | Self::Trigger(_)
             | Self::Topic(_)
             | Self::ListPlugins

@@ -12,6 +12,12 @@ pub struct ScheduleInfo {
     pub name: String,
     /// Agent, flow or group that gets the message.
     pub agent: String,
+    /// Person as whom its runs begin tasks; absent for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// True if the owner must accept it before it starts a run: it passed from a removed person.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub offered: bool,
     /// Planned times as a cron expression of five fields.
     pub cron: String,
     /// Time zone of the expression; absent for that of the system.

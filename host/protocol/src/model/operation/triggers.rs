@@ -5,10 +5,10 @@ use crate::model::{id::TaskId, task::TaskState};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Request for the triggers of the configuration. For administrators only.
+/// Request for the triggers of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TriggerRequest {
-    /// Lists all triggers.
+    /// Lists the triggers: all for an operator that names no tenant, or those of a tenant.
     List,
     /// Starts a run now, without an event.
     Run(String),
@@ -16,6 +16,8 @@ pub enum TriggerRequest {
     Pause(String),
     /// Resumes a trigger that was paused, or stopped by its limit.
     Resume(String),
+    /// Accepts a trigger that passed to the calling person, for which it then runs.
+    Accept(String),
 }
 
 impl TriggerRequest {
@@ -26,6 +28,7 @@ impl TriggerRequest {
             Self::Run(_) => "run_trigger",
             Self::Pause(_) => "pause_trigger",
             Self::Resume(_) => "resume_trigger",
+            Self::Accept(_) => "accept_trigger",
         }
     }
 }
@@ -36,7 +39,7 @@ impl TriggerRequest {
 pub enum TriggerAnswer {
     /// Triggers of the configuration.
     List(Vec<TriggerInfo>),
-    /// Trigger that was paused or resumed.
+    /// Trigger that was paused, resumed or accepted.
     One(Box<TriggerInfo>),
 }
 
@@ -48,6 +51,12 @@ pub struct TriggerInfo {
     pub name: String,
     /// Agent, flow or group that gets the message.
     pub agent: String,
+    /// Person as whom its runs begin tasks; absent for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// True if the owner must accept it before it starts a run: it passed from a removed person.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub offered: bool,
     /// Kind of events: `commit`, `file`, `task`, `topic` or `webhook`.
     pub on: String,
     /// Directory that is watched, agent whose tasks count, topics, or path that takes webhooks.
