@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::COMPONENTS,
-    endpoints::{BoundEndpoints, public_endpoints},
+    endpoints::BoundEndpoints,
     hub::{Hub, Parts},
     lineage::ProgramTrees,
     local::{self, CallRules, Local},
@@ -40,6 +40,7 @@ use a2a_hub_sandbox::{
 };
 use a2a_hub_server::Dispatcher;
 use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
+use a2a_hub_tls::ServerTls;
 use anyhow::{Context as _, bail};
 use std::{
     path::{Path, PathBuf},
@@ -288,8 +289,12 @@ impl Builder {
         let native = native.into_iter().chain(registered).collect();
         let starting = parts.agents.clone();
         let progress = Arc::new(move || starting.start_progress());
-        let (devices, url) = (bound_endpoints.devices(&dir)?, bound_endpoints.url(&config));
-        let begin = parts.begin(&config, native, losses, (devices, url), reload, clock);
+        let facts = EndpointFacts {
+            devices: bound_endpoints.devices(&dir)?,
+            url: bound_endpoints.url(&config),
+            tls: bound_endpoints.tls(),
+        };
+        let begin = parts.begin(&config, native, losses, facts, reload, clock);
         let (engine, live) = bound_endpoints.hold_while(&config, progress, Box::pin(begin)).await?;
         let (stop, running) = (CancellationToken::new(), TaskTracker::new());
         parts.spawn_background_tasks(exporter, &running, &stop);
@@ -297,8 +302,16 @@ impl Builder {
         running.spawn(stop.clone().run_until_cancelled_owned(automations));
         let http = bound_endpoints.address();
         let (streams, timeout) = (config.max_streams(), config.clients.timeout());
-        let dispatcher =
-            Dispatcher::new(engine.clone(), public_endpoints(&config, http), streams, timeout);
+        if let Some(tls) = bound_endpoints.tls() {
+            let (live, initial) = (live.clone(), config.tls.denied.clone());
+            let denied = move || match &live {
+                Some(live) => live.denied_certificates(),
+                None => initial.clone(),
+            };
+            running.spawn(tls.follow(denied, stop.clone()));
+        }
+        let endpoints = bound_endpoints.public_endpoints(&config);
+        let dispatcher = Dispatcher::new(engine.clone(), endpoints, streams, timeout);
         let dispatcher = dispatcher.with_generations(config.extensions.generation);
         let dispatcher = dispatcher.with_open_files(limits::open_files().unwrap_or(u64::MAX));
         bound_endpoints.serve(&dispatcher.with_lineage(lineage), &running, &stop);
@@ -381,6 +394,29 @@ struct Foundation {
     hub_access: Option<HubAccess>,
 }
 
+/// Facts about the endpoints that the rest of the hub needs.
+struct EndpointFacts {
+    devices: Devices,
+    /// URL of the hub for invitations.
+    url: Option<String>,
+    tls: Option<ServerTls>,
+}
+
+/// Refuses an address that other machines reach, for a hub that could identify nobody there.
+fn require_authentication(config: &Config, people: &People) -> anyhow::Result<()> {
+    let address = config.http.address();
+    let is_reachable = config.http.enabled && !address.ip().is_loopback();
+    let knows_somebody =
+        people.any() || !config.tenants.is_empty() || config.tls.client_ca.is_some();
+    if !is_reachable || knows_somebody {
+        return Ok(());
+    }
+    bail!(
+        "listen on {address}: the hub knows nobody who may call it from other machines; add a person (`a2a-hub start \
+         --no-http`, `a2a-hub person add NAME`, `a2a-hub stop`), or set `[tenants.NAME]` or `tls.client_ca`"
+    )
+}
+
 impl Parts {
     /// Builds the parts, without any agent.
     fn build(config: &Config, dir: &Path, ground: Foundation) -> anyhow::Result<Self> {
@@ -446,13 +482,15 @@ impl Parts {
         config: &Config,
         native: Vec<(AgentId, AgentCard, Native)>,
         losses: Vec<String>,
-        (devices, url): (Devices, Option<String>),
+        EndpointFacts { devices, url, tls }: EndpointFacts,
         reload: Option<(ReadConfig, SetLevel)>,
         clock: WallClock,
     ) -> anyhow::Result<(a2a_hub_engine::Hub, Option<Arc<LiveConfig>>)> {
         let joined = self.join(native).await?;
         self.warn_of_walls().await;
         let people = People::open(self.storage.clone(), url).await;
+        let people = people.with_certificates(config.tls.rules()?);
+        require_authentication(config, &people)?;
         self.warnings.extend(people.failure().map(|why| {
             format!("the people of this hub cannot be read, so none of their keys counts: {why}")
         }));
@@ -460,7 +498,7 @@ impl Parts {
         let starting = starting.with_warnings(self.warnings.clone()).with_losses(losses);
         let starting = starting.with_tenants(config.tenants.keys().cloned().collect());
         let starting = starting.with_copies(self.storage.clone()).with_devices(devices);
-        let starting = starting.with_people(people);
+        let starting = starting.with_people(people).with_tls(tls);
         let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
         let topics = Topics::new(self.storage.clone(), config.topics.rules(), clock.clone());
         let triggers = Triggers::new(self.storage.clone(), Arc::new(topics), config, clock)?;

@@ -42,6 +42,7 @@ pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Re
         if !is_taken {
             super::endpoints::bind_http(config)?;
         }
+        super::endpoints::open_tls(config)?;
     }
     super::builder::check_cache_key(dir)?;
     if config.push.sign {

@@ -1,8 +1,10 @@
 //! Endpoints of the hub: bound at first, held while the hub starts, and served then.
 
 use a2a_hub_config::{Config, DevicesFile, token::Tokens};
+use a2a_hub_core::http_name::HttpName;
 use a2a_hub_engine::devices::Devices;
 use a2a_hub_server::{Dispatcher, HttpServer, PublicEndpoints, StartProgress, Unix};
+use a2a_hub_tls::ServerTls;
 use anyhow::Context as _;
 use futures::future::OptionFuture;
 use std::{net::SocketAddr, path::Path, sync::Arc};
@@ -13,17 +15,32 @@ pub(crate) struct BoundEndpoints {
     unix: Option<Unix>,
     /// HTTP, with the tokens of its clients.
     http: Option<(HttpServer, Tokens)>,
+    tls: Option<ServerTls>,
+    /// Names under which clients call the HTTP server, in addition to its own address.
+    names: Vec<HttpName>,
 }
 
 impl BoundEndpoints {
     /// Binds the configured endpoints. Clients can connect from then on.
     pub(crate) fn bind(config: &Config, dir: &Path) -> anyhow::Result<Self> {
+        let tls = open_tls(config)?;
         let unix = config.socket.enabled.then(|| Unix::bind(&config.socket.path)).transpose()?;
         let http = match bind_http(config)? {
-            Some(http) => Some((http, Tokens::open(dir, config.tenants.keys())?)),
+            Some(http) => {
+                let http = http.with_tls(tls.clone());
+                Some((http, Tokens::open(dir, config.tenants.keys())?))
+            }
             None => None,
         };
-        Ok(Self { unix, http })
+        let port = http.as_ref().map_or(0, |(http, _)| http.address().port());
+        let certified = tls.as_ref().map(|tls| tls.names(port)).unwrap_or_default();
+        let names = config.http.names.iter().cloned().chain(certified).collect();
+        Ok(Self { unix, http, tls, names })
+    }
+
+    /// TLS of the HTTP server, if it has any.
+    pub(crate) fn tls(&self) -> Option<ServerTls> {
+        self.tls.clone()
     }
 
     pub(crate) fn address(&self) -> Option<SocketAddr> {
@@ -32,15 +49,39 @@ impl BoundEndpoints {
 
     /// Opens the paired browsers, which need the page.
     pub(crate) fn devices(&self, dir: &Path) -> anyhow::Result<Devices> {
-        let Some(address) = self.address() else { return Ok(Devices::default()) };
-        Ok(Devices::open(DevicesFile::new(dir), Some(format!("http://{address}/ui/")))?)
+        let Some(url) = self.server_url() else { return Ok(Devices::default()) };
+        Ok(Devices::open(DevicesFile::new(dir), Some(format!("{url}/ui/")))?)
+    }
+
+    /// URL of the HTTP server: with TLS, the first name of its certificate, if it has one.
+    fn server_url(&self) -> Option<String> {
+        let address = self.address()?;
+        Some(match &self.tls {
+            None => format!("http://{address}"),
+            Some(tls) => {
+                let certified = tls.names(address.port()).into_iter().next();
+                certified.unwrap_or_else(|| HttpName::of_address(address, true)).to_string()
+            }
+        })
     }
 
     /// URL of the hub for invitations: the public one, or that of the HTTP server.
     pub(crate) fn url(&self, config: &Config) -> Option<String> {
-        let address = self.address()?;
+        let server = self.server_url()?;
         let public = config.public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
-        Some(public.unwrap_or_else(|| format!("http://{address}")))
+        Some(public.unwrap_or(server))
+    }
+
+    /// Addresses of the hub, for its dispatcher.
+    pub(crate) fn public_endpoints(&self, config: &Config) -> PublicEndpoints {
+        PublicEndpoints {
+            public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
+            names: self.names.clone(),
+            http: self.address(),
+            is_tls: self.tls.is_some(),
+            socket: config.socket.enabled.then(|| config.socket.path.clone()),
+            root_agent: config.root_agent.clone(),
+        }
     }
 
     /// Path of the unix socket, if it is served.
@@ -62,7 +103,7 @@ impl BoundEndpoints {
                 .map(|unix| unix.serve_until_started(Arc::clone(&progress), started.clone())),
         );
         let http = OptionFuture::from(self.http.as_mut().map(|(http, _)| {
-            let (names, public_url) = (&config.http.names, config.public_url.as_deref());
+            let (names, public_url) = (&self.names, config.public_url.as_deref());
             http.serve_until_started(names, public_url, progress, started.clone())
         }));
         let begin = async {
@@ -89,6 +130,14 @@ impl BoundEndpoints {
     }
 }
 
+/// Reads the TLS files, if the configuration names any.
+pub(crate) fn open_tls(config: &Config) -> anyhow::Result<Option<ServerTls>> {
+    if !config.http.enabled || !config.tls.is_on() {
+        return Ok(None);
+    }
+    Ok(Some(ServerTls::open(&config.tls).context("serve HTTPS as `[tls]` says")?))
+}
+
 /// Binds HTTP, if the configuration enables it.
 pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<HttpServer>> {
     if !config.http.enabled {
@@ -99,15 +148,4 @@ pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<HttpServer>> {
         format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
     })?;
     Ok(Some(bound))
-}
-
-/// Addresses of a hub that serves HTTP at this address.
-pub(crate) fn public_endpoints(config: &Config, http: Option<SocketAddr>) -> PublicEndpoints {
-    PublicEndpoints {
-        public_url: config.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned()),
-        names: config.http.names.clone(),
-        http,
-        socket: config.socket.enabled.then(|| config.socket.path.clone()),
-        root_agent: config.root_agent.clone(),
-    }
 }

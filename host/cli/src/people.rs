@@ -14,12 +14,14 @@ use crate::{
         text::Text,
     },
 };
-use a2a_hub_config::{JoinedHub, JoinedHubs};
+use a2a_hub_config::{ClientTlsFiles, JoinedHub, JoinedHubs};
+use a2a_hub_core::identity::PersonProof;
 use a2a_hub_socket_client::remote_hub;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Role of a person in a tenant.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -134,6 +136,15 @@ pub(crate) struct JoinArgs {
     /// Replace the hub that you joined under this name, and its key
     #[arg(long)]
     replace: bool,
+    /// CA certificates that the hub's certificate must come from, in PEM [default: the machine's]
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Certificate to show to a hub that asks for one, in PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
 }
 
 fn role_name(role: RoleOption) -> &'static str {
@@ -312,7 +323,8 @@ fn me_text(me: &Value) -> String {
     if person.is_null() {
         return format!("the hub takes you for {}\n", text(&me["caller"]));
     }
-    let is_used = |key: &&Value| key["id"] == me["key"];
+    let proof = PersonProof::parse(text(&me["key"]));
+    let is_used = |key: &&Value| key["id"].as_str() == proof.key;
     let key = list(&person["keys"]).iter().find(is_used).cloned().unwrap_or_default();
     let scopes: Vec<_> = list(&key["scopes"]).iter().map(text).collect();
     let scopes = if scopes.is_empty() { String::new() } else { format!(": {}", scopes.join(", ")) };
@@ -321,8 +333,10 @@ fn me_text(me: &Value) -> String {
         tenant => format!(" of the tenant `{tenant}`"),
     };
     let (name, role, label) = (text(&person["name"]), text(&person["role"]), text(&key["label"]));
-    let id = text(&me["key"]);
-    format!("the hub takes you for {name}, {role}{tenant}, by the key {id} ({label}){scopes}\n")
+    let key = proof.key.map(|id| format!("the key {id} ({label}){scopes}"));
+    let certificate = proof.certificate.map(|name| format!("the certificate {name}"));
+    let proofs: Vec<_> = key.into_iter().chain(certificate).collect();
+    format!("the hub takes you for {name}, {role}{tenant}, by {}\n", proofs.join(" and "))
 }
 
 /// Carries out `key`.
@@ -391,7 +405,10 @@ fn keys_text(people: &Value, now: Timestamp, columns: Option<usize>) -> Text {
 
 /// Carries out `join`.
 pub(crate) fn join(global: &Global, args: JoinArgs) -> anyhow::Result<Exit> {
-    let JoinArgs { url, name, label, replace } = args;
+    let JoinArgs { url, name, label, replace, ca, cert, key } = args;
+    // Later commands run in other directories.
+    let absolute = |path: Option<PathBuf>| path.map(|path| std::path::absolute(&path)).transpose();
+    let tls = ClientTlsFiles { ca: absolute(ca)?, cert: absolute(cert)?, cert_key: absolute(key)? };
     let (url, invitation) = match url.split_once('#') {
         Some((url, invitation)) => (url.to_owned(), Some(invitation.to_owned())),
         None => (url, None),
@@ -420,9 +437,10 @@ pub(crate) fn join(global: &Global, args: JoinArgs) -> anyhow::Result<Exit> {
         )));
     }
     let label = label.unwrap_or_else(remote_hub::machine_name);
-    let joined = crate::block_on(remote_hub::join(&url, &invitation, &label))?;
+    let joined = crate::block_on(remote_hub::join(&url, &invitation, &label, &tls))?;
     let (person, key) = (text(&joined["person"]).to_owned(), text(&joined["secret"]).to_owned());
-    file.add(JoinedHub { name: name.clone(), url: url.clone(), person: person.clone(), key })?;
+    let (joined_name, joined_url) = (name.clone(), url.clone());
+    file.add(JoinedHub { name: joined_name, url: joined_url, person: person.clone(), key, tls })?;
     let answer = json!({ "name": name, "url": url, "person": person, "role": joined["role"] });
     let line = format!(
         "you are {person} at {url}, as {}; your key is in {}\n\
@@ -507,6 +525,14 @@ mod tests {
         assert_eq!(
             me_text(&me),
             "the hub takes you for ada, member, by the key 1a1b2c3d4e5f (ci): read, send:echo\n"
+        );
+        let person = people()["people"][0].clone();
+        let me = json!({ "caller": "ada", "person": person, "key": "1a1b2c3d4e5f+cert:ada.corp" });
+        assert!(me_text(&me).ends_with("send:echo and the certificate ada.corp\n"));
+        let me = json!({ "caller": "ada", "person": person, "key": "cert:ada.corp" });
+        assert_eq!(
+            me_text(&me),
+            "the hub takes you for ada, member, by the certificate ada.corp\n"
         );
         let me = json!({ "caller": "the operator" });
         assert_eq!(me_text(&me), "the hub takes you for the operator\n");

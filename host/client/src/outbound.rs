@@ -15,7 +15,11 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer},
+};
 use std::{
     error::Error,
     fmt, io,
@@ -47,9 +51,20 @@ const PONG: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug)]
 pub struct Outbound {
     lookup: Lookup,
+    /// None for the machine's root certificates and no certificate of the client.
+    tls: Option<Arc<ClientTls>>,
     /// Created for the first request: loading the machine's root certificates takes as long as the
     /// rest of a start.
     wires: Arc<OnceCell<HttpClients>>,
+}
+
+/// Certificates of a client.
+#[derive(Debug, Default)]
+pub struct ClientTls {
+    /// CA certificates of servers; the machine's if empty.
+    pub roots: Vec<CertificateDer<'static>>,
+    /// Certificate chain and private key that the client shows to servers that ask for one.
+    pub identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
 }
 
 #[derive(Debug)]
@@ -134,7 +149,14 @@ impl Outbound {
     }
 
     fn new(lookup: Lookup) -> Self {
-        Self { lookup, wires: Arc::default() }
+        Self { lookup, tls: None, wires: Arc::default() }
+    }
+
+    /// Trusts these CA certificates, and shows this certificate. Connections are not shared with
+    /// those of the value before.
+    #[must_use]
+    pub fn with_tls(self, tls: ClientTls) -> Self {
+        Self { lookup: self.lookup, tls: Some(Arc::new(tls)), wires: Arc::default() }
     }
 
     /// Sends a request, and waits for the head of the response until the timeout. The body follows
@@ -152,8 +174,8 @@ impl Outbound {
 
     async fn wires(&self) -> Result<&HttpClients, OutboundError> {
         let create = || async {
-            let lookup = self.lookup.clone();
-            let clients = spawn_blocking(move || HttpClients::new(lookup)).await;
+            let (lookup, tls) = (self.lookup.clone(), self.tls.clone());
+            let clients = spawn_blocking(move || HttpClients::new(lookup, tls.as_deref())).await;
             // The panic itself is in the log.
             let broke = |_| OutboundError::Tls("internal error; see the hub's log".to_owned());
             let clients = clients.map_err(broke)?;
@@ -164,13 +186,16 @@ impl Outbound {
 }
 
 impl HttpClients {
-    fn new(lookup: Lookup) -> Result<Self, rustls::Error> {
+    fn new(lookup: Lookup, tls: Option<&ClientTls>) -> Result<Self, rustls::Error> {
         let mut tcp = HttpConnector::new_with_resolver(lookup);
         // TLS is layered on top.
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(CONNECT));
         tcp.set_nodelay(true);
-        let tls1 = TLS.clone()?;
+        let tls1 = match tls {
+            Some(tls) => tls.config()?,
+            None => TLS.clone()?,
+        };
         let mut tls2 = tls1.clone();
         tls2.alpn_protocols = vec![b"h2".to_vec()];
         let mut client = Client::builder(TokioExecutor::new());
@@ -185,8 +210,33 @@ impl HttpClients {
 /// The files that [`tls`] reads do not change while the hub runs.
 static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(tls);
 
+impl ClientTls {
+    fn config(&self) -> Result<ClientConfig, rustls::Error> {
+        let roots = match self.roots.is_empty() {
+            true => native_roots(),
+            false => {
+                let mut roots = RootCertStore::empty();
+                self.roots.iter().try_for_each(|root| roots.add(root.clone()))?;
+                roots
+            }
+        };
+        let provider = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions()?.with_root_certificates(roots);
+        match &self.identity {
+            Some((chain, key)) => config.with_client_auth_cert(chain.clone(), key.clone_key()),
+            None => Ok(config.with_no_client_auth()),
+        }
+    }
+}
+
 /// TLS configuration with the machine's root certificates.
 fn tls() -> Result<ClientConfig, rustls::Error> {
+    ClientTls::default().config()
+}
+
+/// The machine's root certificates.
+fn native_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (known, _) = roots.add_parsable_certificates(found.certs);
@@ -195,10 +245,7 @@ fn tls() -> Result<ClientConfig, rustls::Error> {
             "no CA certificates found, every HTTPS connection will fail; install `ca-certificates`"
         );
     }
-    let provider = Arc::new(ring::default_provider());
-    let config =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    roots
 }
 
 /// Innermost cause: the outer ones only say that a request failed.

@@ -2,7 +2,7 @@
 
 use crate::{
     plugins::Plugins,
-    settings::{Config, Logging},
+    settings::{Config, Logging, Tls},
 };
 use a2a_hub_protocol::id::AgentId;
 use std::{collections::BTreeSet, fmt};
@@ -56,6 +56,8 @@ impl Config {
             data_dir: old.data_dir,
             socket: old.socket,
             http: old.http,
+            // The denied certificates are read anew for each handshake.
+            tls: Tls { denied: new.tls.denied.clone(), ..old.tls },
             clients: old.clients,
             tenants: old.tenants,
             public_url: old.public_url,

@@ -61,9 +61,18 @@ pub enum ConfigError {
     Homeless,
     /// HTTP would be open to other machines.
     #[error(
-        "listen on {0}: this hub has no TLS yet, so it serves HTTP on loopback only; set `http.host` to 127.0.0.1 or ::1"
+        "listen on {0}: everybody on the way would read plain HTTP; set `tls.cert` and `tls.key`, or set `http.host` to \
+         127.0.0.1 or ::1 and let a web server with TLS pass requests on"
     )]
     Open(IpAddr),
+    /// The setting of TLS is invalid.
+    #[error("set `tls.{setting}`: {why}")]
+    Tls {
+        /// Name of the setting.
+        setting: &'static str,
+        /// Reason, and way out.
+        why: String,
+    },
     /// The number is out of range.
     #[error("set `{name}` to {value}: {why}")]
     Range {

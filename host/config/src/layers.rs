@@ -11,7 +11,7 @@ use serde::Deserialize as _;
 use std::{
     collections::BTreeMap,
     io,
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
 };
 use toml::{Table, Value};
 
@@ -97,6 +97,13 @@ impl Settings {
         let mut config = layers.config()?;
         config.expand(home);
         config.data_dir = config.data_dir.or(default_dir);
+        let beside = file.as_deref().and_then(Path::parent).or(config.data_dir.as_deref());
+        // The parent of a plain file name is empty.
+        let beside = beside.and_then(|dir| absolute(Path::new(".").join(dir)).ok());
+        config.tls.expand(beside.as_deref(), |path| at_home(path, home));
+        for remote in config.remote.values_mut() {
+            remote.tls.expand(beside.as_deref(), |path| at_home(path, home));
+        }
         config.check()?;
         Ok(Self { config, file, origins: layers.origins })
     }
@@ -356,6 +363,20 @@ mod tests {
         let agent = config.agents.values().next().unwrap();
         assert_eq!(agent.workspaces, Some(vec![PathBuf::from("/home/me/x")]));
         assert_eq!(agent.programs["git"], "/home/me/bin/git");
+    }
+
+    #[test]
+    fn tls_files_are_relative_to_configuration_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        fs::write(&path, "tls = { cert = 'a.pem', key = '~/b.key', client_ca = '/c.pem' }")
+            .unwrap();
+        let home = Some(Path::new("/home/me"));
+        let settings = Settings::read(Some(path), &BTreeMap::new(), home, &[]).unwrap();
+        let tls = settings.config.tls;
+        assert_eq!(tls.cert, Some(dir.path().join("a.pem")));
+        assert_eq!(tls.key.as_deref(), Some(Path::new("/home/me/b.key")));
+        assert_eq!(tls.client_ca.as_deref(), Some(Path::new("/c.pem")));
     }
 
     #[test]

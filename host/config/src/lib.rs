@@ -6,6 +6,7 @@ mod agent;
 mod automation;
 pub mod catalogue;
 mod changes;
+mod client_tls;
 mod confined;
 mod data_dir;
 mod edit;
@@ -39,6 +40,7 @@ pub use automation::{
     trigger::{EndState, Trigger, TriggerOn, TriggerRules, TriggerSource, WebhookSource},
 };
 pub use changes::{Followed, Setting};
+pub use client_tls::ClientTlsFiles;
 pub use confined::{Confined, is_the_systems};
 pub use data_dir::{
     devices_file::{DevicesFile, DevicesFileError},
@@ -68,9 +70,9 @@ pub use registry::Registry;
 pub use remote::Remote;
 pub use routing::{OnQuota, RouteConfig, Routing};
 pub use settings::{
-    Breaker, Clients, Config, Contexts, DEFAULT_SOCKET, ExtensionSettings, Health, Http, Level,
-    Logging, RepositoryFile, RepositorySettings, Retention, Socket, Stop, TopicSettings,
-    WorktreeSettings,
+    Breaker, ClientAuth, Clients, Config, Contexts, DEFAULT_SOCKET, ExtensionSettings, Health,
+    Http, Level, Logging, RepositoryFile, RepositorySettings, Retention, Socket, Stop, Tls,
+    TlsClient, TlsVersion, TopicSettings, WorktreeSettings,
 };
 pub use telemetry::{Otlp, Telemetry};
 pub use text_file::{read_text, toml_problem, utf8_problem};

@@ -1,5 +1,6 @@
 //! Remote agents that appear among the hub's own.
 
+use crate::client_tls::ClientTlsFiles;
 use serde::{Deserialize, Serialize};
 
 /// `[remote.<id>]`: a remote agent.
@@ -19,4 +20,7 @@ pub struct Remote {
     /// `https://` URL, or inline. With them, a changed card that is signed is accepted without
     /// asking.
     pub keys: Vec<String>,
+    /// `[remote.<id>.tls]`: files for TLS. Relative paths start at the configuration file.
+    #[serde(skip_serializing_if = "ClientTlsFiles::is_empty")]
+    pub tls: ClientTlsFiles,
 }

@@ -3,12 +3,14 @@
 mod extensions;
 mod http;
 mod repository_file;
+mod tls;
 mod topics;
 mod worktrees;
 
 pub use extensions::ExtensionSettings;
 pub use http::Http;
 pub use repository_file::RepositoryFile;
+pub use tls::{ClientAuth, Tls, TlsClient, TlsVersion};
 pub use topics::TopicSettings;
 pub use worktrees::{RepositorySettings, WorktreeSettings};
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub socket: Socket,
     /// `[http]`: the HTTP server.
     pub http: Http,
+    /// `[tls]`: TLS of the HTTP server.
+    pub tls: Tls,
     /// `[logging]`: the log.
     pub logging: Logging,
     /// `[stop]`: the shutdown of the hub.
@@ -299,9 +303,10 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if !self.http.host.is_loopback() {
+        if !self.http.host.is_loopback() && !self.tls.is_on() {
             return Err(ConfigError::Open(self.http.host));
         }
+        self.tls.check()?;
         self.check_numbers()?;
         if self.tenants.contains_key(&TenantId::default()) {
             return Err(ConfigError::NamelessTenant);
@@ -556,7 +561,7 @@ mod tests {
         let unknown = toml::from_str::<Config>("[htttp]\nport = 1").unwrap_err().to_string();
         assert!(unknown.contains("unknown field `htttp`"), "{unknown}");
         let open: Config = toml::from_str("http.host = \"0.0.0.0\"").unwrap();
-        assert!(open.check().unwrap_err().to_string().contains("loopback only"));
+        assert!(open.check().unwrap_err().to_string().contains("set `tls.cert` and `tls.key`"));
         let never: Config = toml::from_str("health.interval_ms = 0").unwrap();
         assert_eq!(
             never.check().unwrap_err().to_string(),

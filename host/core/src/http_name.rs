@@ -26,6 +26,10 @@ enum HttpScheme {
 }
 
 impl HttpScheme {
+    fn of_server(is_tls: bool) -> Self {
+        if is_tls { Self::Https } else { Self::Http }
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -50,15 +54,15 @@ impl HttpScheme {
 pub struct InvalidHttpName(String);
 
 impl HttpName {
-    /// Name of a server without TLS at this address.
-    pub fn of_address(address: SocketAddr) -> Self {
+    /// Name of a server at this address, with or without TLS.
+    pub fn of_address(address: SocketAddr, is_tls: bool) -> Self {
         let host = address.ip().to_canonical().to_string();
-        Self { scheme: HttpScheme::Http, host, port: address.port() }
+        Self { scheme: HttpScheme::of_server(is_tls), host, port: address.port() }
     }
 
-    /// Name of a server without TLS at this port of `localhost`.
-    pub fn of_localhost(port: u16) -> Self {
-        Self { scheme: HttpScheme::Http, host: "localhost".to_owned(), port }
+    /// Name of a server at this port of `localhost`, with or without TLS.
+    pub fn of_localhost(port: u16, is_tls: bool) -> Self {
+        Self { scheme: HttpScheme::of_server(is_tls), host: "localhost".to_owned(), port }
     }
 
     /// Parses a name such as `https://hub.example` or `http://localhost:9000`. A slash may follow.

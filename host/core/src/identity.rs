@@ -6,6 +6,8 @@
 //! of the tenant's for the role [`PersonRole::Owner`].
 
 mod automation;
+mod certificate;
+mod certificate_validity;
 mod inherited_automation;
 mod person_name;
 mod rights;
@@ -14,6 +16,11 @@ mod scope;
 mod scope_target;
 
 pub use automation::{AutomationKind, AutomationSuspended, OwnedAutomation, PeopleByName, pass_on};
+pub use certificate::{
+    CertificateFingerprint, CertificateName, CertificateNames, CertificateRule, CertificateRules,
+    InvalidFingerprint, InvalidSan, PersonProof, UnmappedCertificate,
+};
+pub use certificate_validity::{CertificateValidity, ValidityState};
 pub use inherited_automation::InheritedAutomation;
 pub(crate) use inherited_automation::{automation_of_key, key_of_automation};
 pub use person_name::{InvalidPersonName, PersonName};
@@ -119,15 +126,19 @@ impl Person {
             return Some(self.automation_rights());
         }
         let key = self.keys.iter().find(|one| one.id == key && !one.has_expired(now))?;
-        let (tenant, role, scopes) = (self.tenant.clone(), self.role, key.scopes.clone());
         let expires_at = key.expires_at.clone();
-        Some(PersonRights { name: self.name.clone(), tenant, role, scopes, expires_at })
+        Some(PersonRights { expires_at, ..self.rights_within(&key.scopes) })
     }
 
     /// Rights of the runs of the person's schedules and triggers: they begin tasks, if the role
     /// allows that, and do nothing else.
     pub fn automation_rights(&self) -> PersonRights {
-        let (tenant, role, scopes) = (self.tenant.clone(), self.role, KeyScopes::sending());
+        self.rights_within(&KeyScopes::sending())
+    }
+
+    /// Rights of the person within these scopes.
+    pub fn rights_within(&self, scopes: &KeyScopes) -> PersonRights {
+        let (tenant, role, scopes) = (self.tenant.clone(), self.role, scopes.clone());
         PersonRights { name: self.name.clone(), tenant, role, scopes, expires_at: None }
     }
 

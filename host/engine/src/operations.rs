@@ -504,6 +504,7 @@ impl Hub {
             agents: self.briefs(),
             guests: self.agents.run_capacity(),
             streams,
+            certificate_expires_at: self.tls.as_ref().map(|tls| tls.status().expires_at),
         };
         let text = self.events.metrics().text(&now);
         Ok(text.map_err(|why| A2aError::new(ErrorKind::Internal, why.to_string()))?)
@@ -525,6 +526,7 @@ impl Hub {
             total_tasks: counts.total,
             storage: self.tasks.can_be_stored().await,
             warnings: self.warnings_now(),
+            certificate_expires_at: self.tls.as_ref().map(|tls| tls.status().expires_at_text()),
             starting: None,
             stopping: self.closed.load(Ordering::Relaxed),
             total: agents.len(),

@@ -69,6 +69,8 @@ pub struct PublicEndpoints {
     pub names: Vec<HttpName>,
     /// Address of the HTTP server, if HTTP is served.
     pub http: Option<SocketAddr>,
+    /// True if the HTTP server speaks TLS.
+    pub is_tls: bool,
     /// Path of the unix socket, if it is served.
     pub socket: Option<PathBuf>,
     /// Agent whose card is served at the root; if unset, the hub's card is.

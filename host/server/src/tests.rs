@@ -19,6 +19,7 @@ mod mcp_skills;
 mod mcp_tasks;
 mod scripted;
 mod shapes;
+mod tls;
 
 use crate::{Dispatcher, Lineage, PublicEndpoints};
 use a2a_hub_agents::{

@@ -6,9 +6,10 @@ use a2a_hub_client::{
     outbound::{Incoming, Outbound, OutboundError},
     sse::EventDecoder,
 };
-use a2a_hub_config::{JoinedHub, JoinedHubs};
+use a2a_hub_config::{ClientTlsFiles, JoinedHub, JoinedHubs};
 use a2a_hub_core::text::plain_text::line;
 use a2a_hub_protocol::hub::methods::{HubMethod, METHODS};
+use a2a_hub_tls::read_client_tls;
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use http::{
@@ -83,16 +84,33 @@ pub fn checked_url(url: &str) -> anyhow::Result<String> {
     Ok(url.trim_end_matches('/').to_owned())
 }
 
+/// HTTP client that uses these files. Blocks on disk I/O.
+///
+/// # Errors
+///
+/// If a file is missing or unusable.
+fn outbound(files: &ClientTlsFiles) -> anyhow::Result<Outbound> {
+    if files.is_empty() {
+        return Ok(Outbound::unguarded());
+    }
+    Ok(Outbound::unguarded().with_tls(read_client_tls(files)?))
+}
+
 /// Exchanges an invitation for a key. `label` is the name of this machine.
 ///
 /// # Errors
 ///
-/// If the hub cannot be reached, or refuses the invitation.
-pub async fn join(url: &str, invitation: &str, label: &str) -> anyhow::Result<Value> {
+/// If the hub cannot be reached, or refuses the invitation, or a file for TLS is unusable.
+pub async fn join(
+    url: &str,
+    invitation: &str,
+    label: &str,
+    files: &ClientTlsFiles,
+) -> anyhow::Result<Value> {
     let body = json!({ "invitation": invitation, "label": label }).to_string();
     let request = Request::post(format!("{url}/join")).header(CONTENT_TYPE, "application/json");
     let request = request.body(Full::new(Bytes::from(body)))?;
-    let response = Outbound::unguarded().ask(request, JOIN_TIMEOUT).await;
+    let response = outbound(files)?.ask(request, JOIN_TIMEOUT).await;
     let response = response.with_context(|| format!("reach the hub at {url}"))?;
     let status = response.status();
     let (answer, why) = read_plain(response, url).await?;
@@ -128,19 +146,20 @@ fn reason(answer: &Value) -> Option<String> {
 ///
 /// # Errors
 ///
-/// The system's error if it makes no pair of sockets.
-pub fn connect(hub: JoinedHub) -> io::Result<(UnixStream, JoinSet<()>)> {
+/// If the system makes no pair of sockets, or a file for TLS is unusable.
+pub fn connect(hub: JoinedHub) -> anyhow::Result<(UnixStream, JoinSet<()>)> {
+    let outbound = outbound(&hub.tls).with_context(|| format!("connect to {}", hub.url))?;
     let (near, far) = UnixStream::pair()?;
     let mut running = JoinSet::new();
-    running.spawn(relay(far, hub));
+    running.spawn(relay(far, hub, outbound));
     Ok((near, running))
 }
 
 /// Relays requests until the client closes its end, which ends all of them.
-async fn relay(far: UnixStream, hub: JoinedHub) {
+async fn relay(far: UnixStream, hub: JoinedHub, outbound: Outbound) {
     let (read, write) = far.into_split();
     let (mut lines, write) = (BufReader::new(read).lines(), Arc::new(Mutex::new(write)));
-    let (hub, outbound) = (Arc::new(hub), Outbound::unguarded());
+    let hub = Arc::new(hub);
     let mut requests = JoinSet::new();
     while let Ok(Some(request)) = lines.next_line().await {
         let (hub, outbound, write) = (Arc::clone(&hub), outbound.clone(), Arc::clone(&write));
@@ -274,6 +293,7 @@ mod tests {
             url: "https://hub.example".to_owned(),
             person: "ada".to_owned(),
             key: "a2ah_1".to_owned(),
+            tls: ClientTlsFiles::default(),
         };
         JoinedHubs::new(dir.path()).add(hub.clone()).unwrap();
         assert_eq!(find(dir.path(), "team").unwrap(), hub);

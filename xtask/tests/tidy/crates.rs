@@ -15,6 +15,7 @@ pub(crate) const CRATES: &[&str] = &[
     "store",
     "client",
     "config",
+    "tls",
     "automation",
     "agents",
     "authoring",
@@ -73,6 +74,7 @@ pub(crate) const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/store", &["axum", "wasmtime", "clap", "anyhow"]),
     ("host/client", &["axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/config", &["tokio", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
+    ("host/tls", &["axum", "hyper", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/automation", &["a2a-hub-agents", "axum", "wasmtime", "rusqlite", "clap", "anyhow"]),
     ("host/agents", &["axum", "tonic", "wasmtime", "rusqlite", "clap", "anyhow"]),
     (

@@ -5,9 +5,12 @@ use crate::{
     agent::{Agent, AgentSource},
     remote::{RemoteAgent, RemoteEndpoint, TrustError},
 };
+use a2a_hub_client::Outbound;
 use a2a_hub_config::{self as config, Remote};
+use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{id::AgentId, push::Secret};
 use a2a_hub_runtime::Runtime as _;
+use a2a_hub_tls::{TlsFileError, read_client_tls};
 use futures::future;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
@@ -74,7 +77,11 @@ impl Agents {
         id: &AgentId,
         accepted: Option<&str>,
     ) -> Option<Result<(), TrustError>> {
-        let (endpoint, outbound) = (self.endpoint(id)?, self.shared.outbound.clone());
+        let endpoint = self.endpoint(id)?;
+        let outbound = match self.outbound_to(id).await {
+            Ok(outbound) => outbound,
+            Err(why) => return Some(Err(why.into())),
+        };
         let storage = self.shared.storage.clone();
         let found = RemoteAgent::find_anew(id.clone(), endpoint, outbound, storage, accepted).await;
         Some(found.map(|remote| self.register_remote(id, remote)))
@@ -84,8 +91,14 @@ impl Agents {
     /// plug-ins.
     async fn join_one_remote(&self, id: &AgentId) -> bool {
         let Some(endpoint) = self.endpoint(id) else { return false };
-        let (outbound, storage) = (self.shared.outbound.clone(), self.shared.storage.clone());
-        match RemoteAgent::find(id.clone(), endpoint, outbound, storage).await {
+        let found = match self.outbound_to(id).await {
+            Ok(outbound) => {
+                let storage = self.shared.storage.clone();
+                RemoteAgent::find(id.clone(), endpoint, outbound, storage).await
+            }
+            Err(why) => Err(why.into()),
+        };
+        match found {
             Ok(remote) => {
                 self.register_remote(id, remote);
                 true
@@ -112,10 +125,21 @@ impl Agents {
         self.register(Agent::new(id.clone(), runtime, card, source, deps));
     }
 
+    /// HTTP client for the agent, with its files for TLS.
+    async fn outbound_to(&self, id: &AgentId) -> Result<Outbound, TlsFileError> {
+        let files = self.shared.config().remote.get(id).map(|remote| remote.tls.clone());
+        let Some(files) = files.filter(|files| !files.is_empty()) else {
+            return Ok(self.shared.outbound.clone());
+        };
+        let read = run_blocking(move || read_client_tls(&files)).await;
+        let tls = read.map_err(|why| TlsFileError::Interrupted(why.to_string()))??;
+        Ok(Outbound::unguarded().with_tls(tls))
+    }
+
     /// Endpoint settings of the agent from the configuration.
     fn endpoint(&self, id: &AgentId) -> Option<RemoteEndpoint> {
         let remote = self.shared.config().remote.get(id)?.clone();
-        let Remote { url, token_env, sha256, origins, keys } = remote;
+        let Remote { url, token_env, sha256, origins, keys, tls: _ } = remote;
         let token = token_env.as_ref().and_then(|name| {
             let found = config::environment(&BTreeSet::from([name.clone()])).pop();
             found.map(|(_, token)| Secret::new(token))

@@ -13,6 +13,7 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_store::{AgentMemory, StorageError};
+use a2a_hub_tls::TlsFileError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -88,6 +89,9 @@ pub enum TrustError {
         /// Differences between the two cards, one line each.
         changes: Vec<String>,
     },
+    /// The files for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
     /// The store failed. Without the store, a changed card cannot be told from the first one.
     #[error("store the card: {0}")]
     Store(#[from] StorageError),
@@ -101,7 +105,7 @@ impl TrustError {
             | Self::NotPinned { .. }
             | Self::NotAccepted { .. }
             | Self::Changed { .. } => true,
-            Self::Remote(_) | Self::Keys(_) | Self::Store(_) => false,
+            Self::Remote(_) | Self::Keys(_) | Self::Tls(_) | Self::Store(_) => false,
         }
     }
 
@@ -118,6 +122,7 @@ impl TrustError {
             | Self::NotAccepted { .. }
             | Self::Remote(_)
             | Self::Keys(_)
+            | Self::Tls(_)
             | Self::Store(_) => None,
         }
     }

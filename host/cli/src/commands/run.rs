@@ -171,6 +171,7 @@ impl Announced {
         let text = json!({
             "pid": std::process::id(),
             "http": http.map(|at| at.to_string()),
+            "tls": config.tls.is_on(),
             "socket": config.socket.enabled.then(|| system_value(config.socket.path.as_os_str())),
             "arguments": arguments.collect::<Vec<_>>(),
             "directory": system_value(invocation.directory.as_os_str()),

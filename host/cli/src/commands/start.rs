@@ -253,7 +253,8 @@ async fn on_demand(global: &Global) -> anyhow::Result<()> {
 pub(crate) fn announced_text(announced: &Value) -> String {
     let socket = running_hub::socket(announced);
     let socket = socket.map_or("no socket".to_owned(), |socket| socket.display().to_string());
-    let http = announced["http"].as_str().map(|at| format!(", http://{at}"));
+    let scheme = if announced["tls"] == true { "https" } else { "http" };
+    let http = announced["http"].as_str().map(|at| format!(", {scheme}://{at}"));
     let http = http.unwrap_or_default();
     format!("the hub is up (process {}): {socket}{http}", announced["pid"])
 }

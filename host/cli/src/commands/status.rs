@@ -146,6 +146,9 @@ fn status_text(status: &Value, socket: &str, columns: Option<usize>) -> Text {
         push_line(&mut out, (style_of("degraded"), "warning"), text(warning), columns);
     }
     storage_text(&mut out, &status["storage"], columns);
+    if let Some(at) = status["certificateExpiresAt"].as_str() {
+        push_line(&mut out, (PLAIN, "tls"), &format!("the certificate expires at {at}"), columns);
+    }
     let tasks = format!("{} active, {} in all", status["activeTasks"], status["totalTasks"]);
     push_line(&mut out, (PLAIN, "tasks"), &tasks, columns);
     if let Some(waiting) = waiting_text(status) {

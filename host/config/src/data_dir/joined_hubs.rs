@@ -1,7 +1,10 @@
 //! File `hubs.toml` in the data directory: remote hubs that this user joined, with the API keys
 //! for them. Nobody else may read it.
 
-use crate::data_dir::private_file::{self, NotPrivate};
+use crate::{
+    client_tls::ClientTlsFiles,
+    data_dir::private_file::{self, NotPrivate},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     fmt, fs,
@@ -33,14 +36,18 @@ pub struct JoinedHub {
     pub person: String,
     /// API key: a secret.
     pub key: String,
+    /// Files for TLS.
+    #[serde(default, skip_serializing_if = "ClientTlsFiles::is_empty")]
+    pub tls: ClientTlsFiles,
 }
 
 /// Without the key.
 impl fmt::Debug for JoinedHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, url, person, key: _ } = self;
+        let Self { name, url, person, key: _, tls } = self;
         let mut shown = f.debug_struct("JoinedHub");
-        shown.field("name", name).field("url", url).field("person", person).finish_non_exhaustive()
+        shown.field("name", name).field("url", url).field("person", person).field("tls", tls);
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -125,7 +132,8 @@ mod tests {
 
     fn hub(name: &str, key: &str) -> JoinedHub {
         let (name, key) = (name.to_owned(), key.to_owned());
-        JoinedHub { name, key, url: "https://hub.example".to_owned(), person: "ada".to_owned() }
+        let (url, person) = ("https://hub.example".to_owned(), "ada".to_owned());
+        JoinedHub { name, key, url, person, tls: ClientTlsFiles::default() }
     }
 
     #[test]
@@ -134,11 +142,16 @@ mod tests {
         let file = JoinedHubs::new(&dir.path().join("new"));
         assert_eq!(file.read().unwrap(), []);
         file.add(hub("team", "a2ah_1")).unwrap();
-        file.add(hub("other", "a2ah_2")).unwrap();
+        let ca = Some(PathBuf::from("/etc/ca.pem"));
+        let other = JoinedHub {
+            tls: ClientTlsFiles { ca, ..ClientTlsFiles::default() },
+            ..hub("other", "a2ah_2")
+        };
+        file.add(other.clone()).unwrap();
         let shown = format!("{:?}", file.read().unwrap());
         assert!(shown.contains("team") && !shown.contains("a2ah_1"), "{shown}");
         file.add(hub("team", "a2ah_3")).unwrap();
-        assert_eq!(file.read().unwrap(), [hub("other", "a2ah_2"), hub("team", "a2ah_3")]);
+        assert_eq!(file.read().unwrap(), [other, hub("team", "a2ah_3")]);
         assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o640)).unwrap();
         let refused = file.add(hub("third", "a2ah_4")).unwrap_err().to_string();

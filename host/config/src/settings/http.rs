@@ -4,13 +4,13 @@ use a2a_hub_core::http_name::HttpName;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// `[http]`: the HTTP server, on loopback.
+/// `[http]`: the HTTP server.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     /// True if HTTP is served.
     pub enabled: bool,
-    /// The address to listen on: loopback only, because the server has no TLS yet.
+    /// The address to listen on. Any other than loopback needs `[tls]`.
     pub host: IpAddr,
     /// The port to listen on; 0 takes a free one.
     pub port: u16,

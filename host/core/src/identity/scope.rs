@@ -227,6 +227,36 @@ impl KeyScopes {
         KeyScope::ALL.into_iter().filter(|scope| other.contains(*scope)).all(includes)
     }
 
+    /// Scopes that both have; `None` if they have none in common, because an empty list would not
+    /// narrow. The own tasks at one agent are in neither `own` nor the agent, and so in none.
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let mut scopes = BTreeMap::new();
+        for scope in KeyScope::ALL {
+            if !self.contains(scope) || !other.contains(scope) {
+                continue;
+            }
+            let targets = match (self.targets(scope), other.targets(scope)) {
+                (Some(one), Some(two)) => {
+                    let within = |some: &BTreeSet<ScopeTarget>, all: &BTreeSet<ScopeTarget>| {
+                        let is_covered =
+                            |it: &&ScopeTarget| all.iter().any(|one| one.covers(it, true));
+                        some.iter().filter(is_covered).cloned().collect::<BTreeSet<_>>()
+                    };
+                    let both: BTreeSet<_> =
+                        within(one, two).union(&within(two, one)).cloned().collect();
+                    if both.is_empty() {
+                        continue;
+                    }
+                    both
+                }
+                (Some(targets), None) | (None, Some(targets)) => targets.clone(),
+                (None, None) => BTreeSet::new(),
+            };
+            scopes.insert(scope, targets);
+        }
+        (!scopes.is_empty()).then_some(Self { scopes })
+    }
+
     /// Texts of the scopes, as [`KeyScopes::parse`] reads them.
     pub fn to_texts(&self) -> Vec<String> {
         let texts = self.scopes.iter().flat_map(|(scope, targets)| {
@@ -299,6 +329,35 @@ mod tests {
         assert_eq!(texts(&["send:a", "send"]), ["send"], "the wider one counts");
         let all = ["read:own", "read:echo", "send:echo/a/b:alone", "apply", "admin", "admin:grant"];
         assert_eq!(texts(&all), all);
+    }
+
+    #[test]
+    fn intersection_never_widens() {
+        for (one, other, both) in [
+            (&[][..], &["read"][..], Some("read")),
+            (&["read", "send"], &["send:a"], Some("send:a")),
+            (&["send:a", "send:b"], &["send:b", "send:c"], Some("send:b")),
+            (&["read", "send:a"], &["read", "send:b"], Some("read")),
+            (&["send:a"], &["send:b"], None),
+            (&["read"], &["cancel"], None),
+            (&["read:own"], &["read:echo"], None),
+            (&["read:own", "apply"], &["read:own", "apply:echo"], Some("read:own apply:echo")),
+            (&["send:echo"], &["send:echo:alone"], Some("send:echo:alone")),
+            (&["send:echo"], &["send:echo/sum"], Some("send:echo/sum")),
+            (&["admin"], &[], None),
+        ] {
+            let parse = |texts: &[&str]| KeyScopes::parse(texts.iter().copied()).unwrap();
+            let found = parse(one).intersection(&parse(other));
+            assert_eq!(found, parse(other).intersection(&parse(one)));
+            assert_eq!(
+                found.map(|it| it.to_texts().join(" ")).as_deref(),
+                both,
+                "{one:?} {other:?}"
+            );
+        }
+        let all = KeyScopes::default();
+        let every = all.intersection(&all).unwrap();
+        assert_eq!(every.to_texts().join(" "), "read send answer approve cancel push");
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub struct Snapshot {
     pub guests: RunCapacity,
     /// Number of open streams, and their limit.
     pub streams: OpenStreams,
+    /// Last moment at which the TLS certificate is valid, in seconds since 1970; none without TLS.
+    pub certificate_expires_at: Option<i64>,
 }
 
 impl Default for Metrics {
@@ -193,6 +195,12 @@ impl Metrics {
             size.set(long(bytes));
             registry.register_with_unit("store_size", "What is stored", Unit::Bytes, size);
         }
+        if let Some(at) = now.certificate_expires_at {
+            let help = "Last moment at which the TLS certificate is valid, since 1970";
+            let expiry = Gauge::<i64>::default();
+            expiry.set(at);
+            registry.register_with_unit("tls_certificate_expiry", help, Unit::Seconds, expiry);
+        }
         let mut output = String::new();
         text::encode(&mut output, &registry)?;
         Ok(output)
@@ -262,6 +270,7 @@ mod tests {
             agents: Vec::new(),
             guests: RunCapacity { running: 0, max: 0 },
             streams: OpenStreams { open: 0, max: 0 },
+            certificate_expires_at: None,
         }
     }
 
@@ -308,6 +317,7 @@ mod tests {
             }],
             guests: RunCapacity { running: 1, max: 4_000 },
             streams: OpenStreams { open: 3, max: 100 },
+            certificate_expires_at: Some(1_767_225_600),
         };
         let told = metrics.text(&now).unwrap();
         assert!(told.ends_with("# EOF\n"), "{told}");
@@ -334,6 +344,7 @@ mod tests {
         a2a_hub_task_duration_seconds_count{agent="echo",state="completed"} 1
         a2a_hub_task_duration_seconds_sum{agent="echo",state="completed"} 3.0
         a2a_hub_tasks{agent="echo",state="completed"} 1
+        a2a_hub_tls_certificate_expiry_seconds 1767225600
         a2a_hub_uptime_seconds 1.5
         "#);
         assert!(metrics.begun.lock().is_empty(), "what is over is not remembered");

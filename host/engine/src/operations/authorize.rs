@@ -10,7 +10,7 @@ use crate::{
 use a2a_hub_agents::{Agent, is_idle_owner};
 use a2a_hub_core::{
     access_control::{self, Principal},
-    identity::{KeyScope, PersonRights, PersonRule, TaskFacts},
+    identity::{KeyScope, PersonProof, PersonRights, PersonRule, TaskFacts},
     task::idempotency,
 };
 use a2a_hub_process::TreeOwner;
@@ -53,8 +53,15 @@ impl Hub {
         let Principal::Person { name, key } = caller else { return Ok(None) };
         let rights = self.people.rights(name, key);
         rights.map(Some).ok_or_else(|| {
-            let what = if self.people.knows_key(key) { "has expired" } else { "was revoked" };
-            let why = format!("the key `{key}` of {name} {what}");
+            let why = match PersonProof::parse(key).certificate {
+                None if self.people.knows_key(key) => {
+                    format!("the key `{key}` of {name} has expired")
+                }
+                None => format!("the key `{key}` of {name} was revoked"),
+                Some(_) => format!(
+                    "the credentials `{key}` of {name} count no more, or their scopes have nothing in common"
+                ),
+            };
             A2aError::new(ErrorKind::Authentication, why)
         })
     }

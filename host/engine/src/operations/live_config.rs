@@ -1,6 +1,7 @@
 //! The current configuration.
 
 use a2a_hub_config::{Config, Level};
+use a2a_hub_core::identity::CertificateFingerprint;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::Mutex as AsyncMutex;
@@ -30,6 +31,11 @@ impl LiveConfig {
     /// The effective configuration.
     pub fn now(&self) -> Config {
         self.counts.lock().clone()
+    }
+
+    /// Fingerprints of client certificates that are refused.
+    pub fn denied_certificates(&self) -> Vec<CertificateFingerprint> {
+        self.counts.lock().tls.denied.clone()
     }
 
     pub(super) fn set(&self, config: Config) {

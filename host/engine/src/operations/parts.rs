@@ -9,6 +9,7 @@ use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_automation::{Schedules, Topics, Triggers};
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::Copies;
+use a2a_hub_tls::ServerTls;
 use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
@@ -26,6 +27,7 @@ pub struct HubParts {
     pub(super) events: Events,
     pub(super) devices: Arc<Devices>,
     pub(super) people: Arc<People>,
+    pub(super) tls: Option<ServerTls>,
     pub(super) default_agent: Arc<Mutex<Option<AgentId>>>,
     pub(super) live: Option<Arc<LiveConfig>>,
     pub(super) warnings: Arc<[String]>,

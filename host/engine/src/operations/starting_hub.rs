@@ -15,6 +15,7 @@ use a2a_hub_automation::{Schedules, Triggers};
 use a2a_hub_clock as clock;
 use a2a_hub_protocol::id::{AgentId, TenantId};
 use a2a_hub_store::{Copies, StorageError};
+use a2a_hub_tls::ServerTls;
 use parking_lot::Mutex;
 use std::{collections::BTreeSet, sync::Arc};
 use tokio::time::Instant;
@@ -45,6 +46,7 @@ impl StartingHub {
             events,
             devices: Arc::default(),
             people: Arc::default(),
+            tls: None,
             default_agent: Arc::default(),
             live: None,
             warnings: Arc::default(),
@@ -85,6 +87,12 @@ impl StartingHub {
     #[must_use]
     pub fn with_people(self, people: People) -> Self {
         Self(HubParts { people: Arc::new(people), ..self.0 })
+    }
+
+    /// Sets the TLS of the HTTP server, whose condition the hub reports.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<ServerTls>) -> Self {
+        Self(HubParts { tls, ..self.0 })
     }
 
     /// Sets warnings for the hub's status.

@@ -6,7 +6,7 @@ use a2a_hub_protocol::operation::StorageCondition;
 impl Hub {
     /// Current failures of the hub itself, which last until the operator fixes them, one sentence
     /// each: its store, what that had lost when it was opened, the grants file, automation that its
-    /// owners hold, span export.
+    /// owners hold, span export, TLS.
     /// Answers at once, even if the store does not.
     pub fn failures(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {
@@ -18,7 +18,13 @@ impl Hub {
         let spans = self.tasks.span_export_failure();
         let losses = self.losses.iter().cloned();
         let current = self.agents.grants_error().into_iter().chain(self.suspended_automation());
-        storage.into_iter().chain(losses).chain(current).chain(spans).collect()
+        let failures = storage.into_iter().chain(losses).chain(current);
+        failures.chain(spans).chain(self.tls_warnings()).collect()
+    }
+
+    /// Warnings about the TLS certificate.
+    fn tls_warnings(&self) -> Vec<String> {
+        self.tls.as_ref().map(|tls| tls.status().warnings()).unwrap_or_default()
     }
 
     /// Warnings of the status, one sentence each: those of the start, and current ones. A current
@@ -34,6 +40,7 @@ impl Hub {
         let triggers = TriggerOperations::new(self).map(|triggers| triggers.warnings());
         let triggers = triggers.unwrap_or_default().into_iter();
         let current = grants.chain(names).chain(groups).chain(schedules).chain(triggers);
-        start.chain(current).chain(self.tasks.span_export_failure()).collect()
+        let current = current.chain(self.tasks.span_export_failure());
+        start.chain(current).chain(self.tls_warnings()).collect()
     }
 }

@@ -2,17 +2,19 @@
 //! operations on them. [`a2a_hub_core::identity`] decides what each may do.
 
 mod automation;
+mod certificate;
 mod change;
 mod key_text;
 #[cfg(test)]
 mod tests;
 
+pub use certificate::NoCertificate;
 pub use key_text::KEY_PREFIX;
 
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::Principal,
-    identity::{Person, PersonName, PersonRights},
+    identity::{CertificateRules, Person, PersonName, PersonProof, PersonRights},
 };
 use a2a_hub_store::PeopleStore;
 use key_text::{digest_of, id_of_key};
@@ -41,6 +43,8 @@ pub struct People {
     url: Option<String>,
     /// Error of reading the stored people, of whom nobody is known then.
     unreadable: Option<String>,
+    /// People of client certificates.
+    certificates: CertificateRules,
 }
 
 #[derive(Default)]
@@ -48,6 +52,9 @@ struct KnownPeople {
     by_name: BTreeMap<PersonName, Person>,
     /// Person of each key, by the key's id.
     keys: HashMap<String, KnownKey>,
+    /// Ends of the client certificates of people who have used one. Cancelled when the person is
+    /// removed.
+    certified: HashMap<PersonName, CancellationToken>,
     /// True once this process has known a person.
     has_known_any: bool,
 }
@@ -108,6 +115,9 @@ impl KnownPeople {
 
     fn forget(&mut self, name: &PersonName) {
         self.forget_keys(name, |_| false);
+        if let Some(end) = self.certified.remove(name) {
+            end.cancel();
+        }
         self.by_name.remove(name);
     }
 
@@ -138,7 +148,14 @@ impl People {
             }
         };
         let (known, changing) = (RwLock::new(known), Mutex::default());
-        Self { storage: Some(storage), known, changing, url, unreadable }
+        let certificates = CertificateRules::default();
+        Self { storage: Some(storage), known, changing, url, unreadable, certificates }
+    }
+
+    /// Sets the people of client certificates.
+    #[must_use]
+    pub fn with_certificates(self, certificates: CertificateRules) -> Self {
+        Self { certificates, ..self }
     }
 
     /// True if people have keys to this hub, or had some since it started, so that over HTTP the
@@ -198,9 +215,17 @@ impl People {
         self.known.read().keys.contains_key(id)
     }
 
-    /// Rights of a person with a key; `None` if the key counts no more.
-    pub fn rights(&self, name: &PersonName, key: &str) -> Option<PersonRights> {
-        self.known.read().by_name.get(name)?.rights(key, &clock::now())
+    /// Rights of a person with the credentials of a [`PersonProof`]; `None` if one of them counts
+    /// no more.
+    pub fn rights(&self, name: &PersonName, proof: &str) -> Option<PersonRights> {
+        let known = self.known.read();
+        let person = known.by_name.get(name)?;
+        PersonProof::parse(proof).rights(
+            name,
+            &self.certificates,
+            |key| person.rights(key, &clock::now()),
+            |scopes| person.rights_within(scopes),
+        )
     }
 
     /// Stores the times of the latest requests of a person's keys. A failure is logged: only the

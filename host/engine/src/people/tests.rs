@@ -3,7 +3,10 @@
 use super::*;
 use a2a_hub_core::{
     access_control::Caller,
-    identity::{AutomationKind, OwnedAutomation},
+    identity::{
+        AutomationKind, CertificateFingerprint, CertificateName, CertificateNames, CertificateRule,
+        CertificateRules, KeyScope, KeyScopes, OwnedAutomation,
+    },
 };
 use a2a_hub_protocol::{
     error::A2aError,
@@ -339,4 +342,41 @@ async fn unstored_removal_can_be_repeated() {
     it.perform_with(removal(), &[review]).await.unwrap();
     let held = it.restarted().await.people.runner(&review).unwrap_err().to_string();
     assert!(held.contains("until bob accepts it"), "{held}");
+}
+
+#[tokio::test]
+async fn certificate_counts_while_its_person_is_known() {
+    let names = |uri: &str| CertificateNames {
+        fingerprint: CertificateFingerprint::of_digest([1; 32]),
+        dns: Vec::new(),
+        uris: vec![uri.to_owned()],
+    };
+    let rule = |uri: &str, person: &str| CertificateRule {
+        name: CertificateName::parse_san(uri).unwrap(),
+        person: PersonName::parse(person).unwrap(),
+        scopes: KeyScopes::parse(["read"]).unwrap(),
+    };
+    let rules = vec![rule("spiffe://corp/ada", "ada"), rule("spiffe://corp/bob", "bob")];
+    let TestPeople { people, storage } = TestPeople::new().await;
+    let it = TestPeople { people: people.with_certificates(CertificateRules::new(rules)), storage };
+    let prove = |uri: &str| it.people.identify_certificate(&names(uri));
+    assert!(matches!(prove("spiffe://corp/ada"), Err(NoCertificate::NoPerson(_))));
+    it.add("ada", "owner").await.unwrap();
+    let proven = prove("spiffe://corp/ada").unwrap();
+    let Principal::Person { name, key } = &proven.principal else { panic!("no person") };
+    assert_eq!((name.as_str(), key.as_str()), ("ada", "cert:spiffe://corp/ada"));
+    let rights = it.people.rights(name, key).unwrap();
+    assert!(rights.require(KeyScope::Read).is_ok() && rights.require(KeyScope::Send).is_err());
+    let made = it.key(&["read", "send"], 0).await;
+    let both = format!("{}+{key}", made.key.id);
+    let scopes = it.people.rights(name, &both).unwrap().scopes.to_texts();
+    assert_eq!(scopes, ["read"], "both narrow");
+    let sending = it.key(&["send"], 0).await;
+    assert_eq!(it.people.rights(name, &format!("{}+{key}", sending.key.id)), None);
+    assert!(it.people.rights(name, "cert:spiffe://corp/bob").is_none(), "another one's");
+    assert!(prove("spiffe://corp/bob").is_err() && prove("spiffe://corp/eve").is_err());
+    let name = "ada".to_owned();
+    it.perform(PeopleRequest::Remove { name, to: None, dry_run: false }).await.unwrap();
+    assert!(proven.revoked.is_cancelled(), "streams end");
+    assert!(prove("spiffe://corp/ada").is_err() && it.people.rights(name, key).is_none());
 }

@@ -144,6 +144,7 @@ pub(crate) fn hub_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
         endpoints.names.iter().find(|name| parsed.as_ref().is_some_and(|it| name.is_host(it)));
     match name {
         Some(name) => format!("{name}/"),
+        None if endpoints.is_tls => format!("https://{host}/"),
         None => format!("http://{host}/"),
     }
 }

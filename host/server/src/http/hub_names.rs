@@ -16,27 +16,42 @@ struct NameList {
     names: Vec<HttpName>,
     /// `localhost` with the port of the server.
     localhost: HttpName,
-    /// Address of the server.
-    address: SocketAddr,
+    /// Name under which the web page keeps its key.
+    page: HttpName,
     /// Configured name or URL that leads to the hub from other machines.
     public: Option<String>,
 }
 
 impl HubNames {
-    /// Creates the names of a server on the loopback address `at`: the address, `localhost` and
-    /// 127.0.0.1 with its port, the `configured` names, and the host of `public_url`.
+    /// Creates the names of a server without TLS at `at`: the address, `localhost` and 127.0.0.1
+    /// with its port, the `configured` names, and the host of `public_url`.
+    #[cfg(test)]
     pub(crate) fn new(at: SocketAddr, configured: &[HttpName], public_url: Option<&str>) -> Self {
+        Self::of_server(at, false, configured, public_url)
+    }
+
+    /// As [`HubNames::new`], for a server with or without TLS. At an address beyond loopback,
+    /// other machines reach it.
+    pub(crate) fn of_server(
+        at: SocketAddr,
+        is_tls: bool,
+        configured: &[HttpName],
+        public_url: Option<&str>,
+    ) -> Self {
         let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, at.port()));
-        let local = [at, v4].map(HttpName::of_address);
-        let local = local.into_iter().chain([HttpName::of_localhost(at.port())]);
+        let local = [at, v4].map(|address| HttpName::of_address(address, is_tls));
+        let local = local.into_iter().chain([HttpName::of_localhost(at.port(), is_tls)]);
         let published = public_url.and_then(HttpName::of_url);
         let is_public = published.as_ref().is_none_or(|name| !name.is_loopback());
         let public = public_url.filter(|_| is_public).map(str::to_owned);
         let named = || configured.iter().find(|name| !name.is_loopback()).map(HttpName::to_string);
-        let public = public.or_else(named);
+        let bound = || (!at.ip().is_loopback()).then(|| at.to_string());
+        let public = public.or_else(named).or_else(bound);
         let names = local.chain(configured.iter().cloned()).chain(published).collect();
-        let localhost = HttpName::of_localhost(at.port());
-        Self(Arc::new(NameList { names, localhost, address: at, public }))
+        let localhost = HttpName::of_localhost(at.port(), is_tls);
+        let address = if at.ip().is_unspecified() { v4 } else { at };
+        let page = HttpName::of_address(address, is_tls);
+        Self(Arc::new(NameList { names, localhost, page, public }))
     }
 
     /// True if a `Host` header or an authority with this value names the hub.
@@ -66,7 +81,7 @@ impl HubNames {
         let host = only(headers, &header::HOST).ok()??;
         let names_localhost = self.0.localhost.is_host(&HostPort::parse(host)?);
         let path = target.path_and_query().map_or("/ui/", PathAndQuery::as_str);
-        names_localhost.then(|| format!("http://{}{path}", self.0.address))
+        names_localhost.then(|| format!("{}{path}", self.0.page))
     }
 
     /// Configured name or URL that leads to the hub from other machines, if any.
@@ -100,5 +115,22 @@ mod tests {
         ] {
             assert_eq!(names.has_page(origin), keeps_keys, "{origin}");
         }
+    }
+
+    #[test]
+    fn tls_server_has_names_of_https() {
+        let at = "0.0.0.0:8443".parse().unwrap();
+        let configured = [HttpName::parse("https://hub.example:8443").unwrap()];
+        let names = HubNames::of_server(at, true, &configured, None);
+        assert!(names.has_host("hub.example:8443") && names.has_host("127.0.0.1:8443"));
+        assert!(!names.has_host("hub.example") && !names.has_host("evil.example:8443"));
+        assert!(names.has_origin("https://hub.example:8443"));
+        assert!(!names.has_origin("http://hub.example:8443"));
+        let public = |at: &str| {
+            let names = HubNames::of_server(at.parse().unwrap(), true, &[], None);
+            names.public().map(str::to_owned)
+        };
+        assert_eq!(public("10.0.0.2:8443").as_deref(), Some("10.0.0.2:8443"));
+        assert_eq!(public("127.0.0.1:8443"), None);
     }
 }

@@ -14,10 +14,10 @@ use super::{
     hub_names::HubNames,
 };
 use a2a_hub_config::token::{TOKEN_FILE, Tokens};
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_core::{access_control::Principal, identity::PersonProof};
 use a2a_hub_engine::{
     devices::NoDevice,
-    people::{KEY_PREFIX, NoPerson},
+    people::{KEY_PREFIX, NoCertificate, NoPerson},
 };
 use axum::http::{HeaderMap, HeaderName, header};
 
@@ -85,6 +85,15 @@ pub(super) enum Unidentified {
     /// Access token or proof that is that of no device.
     #[error(transparent)]
     Device(#[from] NoDevice),
+    /// Client certificate that is nobody's.
+    #[error(transparent)]
+    Certificate(#[from] NoCertificate),
+    /// Credential of somebody other than the person of the client certificate.
+    #[error(
+        "the client certificate of this connection is that of a person, and `Authorization` must be a key of the same person, or be \
+         left out"
+    )]
+    OtherThanCertificate,
     /// Credential that is no single bearer token.
     #[error(
         "`Authorization` must come once and be `Bearer` with a token of this hub, such as what the file `{TOKEN_FILE}` in its data \
@@ -127,6 +136,8 @@ impl Unidentified {
             | Self::UnknownToken
             | Self::Person(_)
             | Self::Device(_)
+            | Self::Certificate(_)
+            | Self::OtherThanCertificate
             | Self::Unreadable => false,
         }
     }
@@ -144,9 +155,13 @@ impl Unidentified {
             Self::Device(NoDevice::Proof(_)) => {
                 "DPoP realm=\"a2a-hub\", error=\"invalid_dpop_proof\", algs=\"ES256\""
             }
-            Self::OtherUser | Self::Page | Self::Forwarded | Self::Public(_) | Self::HasPeople => {
-                "Bearer realm=\"a2a-hub\""
-            }
+            Self::OtherUser
+            | Self::Page
+            | Self::Forwarded
+            | Self::Public(_)
+            | Self::HasPeople
+            | Self::Certificate(_)
+            | Self::OtherThanCertificate => "Bearer realm=\"a2a-hub\"",
         }
     }
 }
@@ -187,6 +202,39 @@ pub(super) fn identify(
     }
 }
 
+/// Identifies the caller of a request over a connection with a client certificate. `identified` is
+/// the result of [`identify`], and `certified` that of the certificate.
+///
+/// The certificate replaces the operator and nobody. A program below an agent's process tree stays
+/// that agent. An API key must be that of the same person, and both narrow. All other credentials
+/// are refused: they name somebody else than the certificate.
+pub(super) fn identify_certified(
+    kernel: Option<&Principal>,
+    headers: &HeaderMap,
+    identified: Result<Principal, Unidentified>,
+    certified: Result<Principal, NoCertificate>,
+) -> Result<Principal, Unidentified> {
+    match kernel {
+        None | Some(Principal::Operator) => {}
+        Some(_) => return identified,
+    }
+    let certified = certified?;
+    if Credential::from_headers(headers) == Credential::Absent {
+        return Ok(certified);
+    }
+    match (identified?, certified) {
+        (
+            Principal::Person { name, key },
+            Principal::Person { name: certified_name, key: certified_key },
+        ) if name == certified_name => {
+            let certificate = PersonProof::parse(&certified_key).certificate;
+            let proof = PersonProof { key: Some(&key), certificate };
+            Ok(Principal::Person { name, key: proof.to_string() })
+        }
+        _ => Err(Unidentified::OtherThanCertificate),
+    }
+}
+
 /// Reason for which the process at the other end does not identify the caller.
 ///
 /// `Sec-Fetch-Mode` alone is no sign of a web page: the `fetch` of Node.js sends it as well.
@@ -205,6 +253,8 @@ fn withdrawn(headers: &HeaderMap, names: &HubNames) -> Option<Unidentified> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_core::identity::PersonName;
+    use a2a_hub_protocol::id::AgentId;
 
     #[test]
     fn token_is_read_from_bearer_header() {
@@ -230,6 +280,68 @@ mod tests {
         assert_eq!(shown(&["Bearer a2ah_0"]), r#"Key("a2ah_0")"#);
         for unreadable in [&["Basic abc"][..], &["abc"], &["Bearer a", "Bearer a"], &["\u{fc}"]] {
             assert_eq!(shown(unreadable), "Unreadable", "{unreadable:?}");
+        }
+    }
+
+    /// Callers over a connection with the certificate of `ada` (`ada`), or with one that nobody
+    /// has (`none`). `KEY-x` is a key of the person `x`.
+    #[test]
+    fn certificate_replaces_only_operator_or_nobody() {
+        let person = |name: &str, key: &str| Principal::Person {
+            name: PersonName::parse(name).unwrap(),
+            key: key.to_owned(),
+        };
+        let program = Principal::of_tree(AgentId::parse("codex").unwrap(), "1.2");
+        let names = HubNames::new("127.0.0.1:8080".parse().unwrap(), &[], None);
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(dir.path(), std::iter::empty()).unwrap();
+        let operator_token = std::fs::read_to_string(dir.path().join(TOKEN_FILE)).unwrap();
+        let operator = Some(Principal::Operator);
+        for (kernel, certificate, credential, expected) in [
+            (operator.clone(), "ada", "", "person:ada/cert:ada.corp"),
+            (None, "ada", "", "person:ada/cert:ada.corp"),
+            (None, "ada", "Bearer a2ah_ada", "person:ada/0a1b+cert:ada.corp"),
+            (operator.clone(), "ada", "Bearer a2ah_ada", "person:ada/0a1b+cert:ada.corp"),
+            // Each credential names somebody else, or nobody.
+            (None, "ada", "Bearer a2ah_bob", "OtherThanCertificate"),
+            (None, "ada", "Bearer a2ah_none", "Person(Unknown)"),
+            (None, "ada", "Bearer wrong", "UnknownToken"),
+            (None, "ada", "Bearer OPERATOR", "OtherThanCertificate"),
+            (operator.clone(), "ada", "Bearer OPERATOR", "OtherThanCertificate"),
+            (None, "ada", "Basic abc", "Unreadable"),
+            (None, "ada", "DPoP abc", "OtherThanCertificate"),
+            // A certificate of nobody makes its holder nobody, also with a good credential.
+            (None, "none", "", "Certificate"),
+            (operator, "none", "", "Certificate"),
+            (None, "none", "Bearer a2ah_ada", "Certificate"),
+            (None, "none", "Bearer OPERATOR", "Certificate"),
+            // Below an agent's tree, neither certificate nor key changes anything.
+            (Some(program.clone()), "ada", "", "agent:codex/tree/1.2"),
+            (Some(program.clone()), "none", "", "agent:codex/tree/1.2"),
+            (Some(program), "ada", "Bearer a2ah_ada", "agent:codex/tree/1.2"),
+            (Some(Principal::Anonymous), "ada", "Bearer a2ah_ada", "anonymous"),
+        ] {
+            let mut headers = HeaderMap::new();
+            if !credential.is_empty() {
+                let value = credential.replace("OPERATOR", &operator_token);
+                headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            }
+            let by_key = |key: &str| match key.strip_prefix(KEY_PREFIX) {
+                Some("none") | None => Err(NoPerson::Unknown),
+                Some(name) => Ok(person(name, "0a1b")),
+            };
+            let device = |_: &str| Ok(Principal::Device { id: "0a1b".to_owned() });
+            let kernel = kernel.as_ref();
+            let identified = identify(kernel, &headers, &names, &tokens, true, by_key, device);
+            let certified = match certificate {
+                "none" => Err(NoCertificate::NoPerson(PersonName::parse("eve").unwrap())),
+                name => Ok(person(name, "cert:ada.corp")),
+            };
+            let got = match identify_certified(kernel, &headers, identified, certified) {
+                Ok(principal) => principal.to_log(),
+                Err(why) => format!("{why:?}"),
+            };
+            assert!(got.starts_with(expected), "{kernel:?} {certificate} {credential}: {got}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     caller::HttpPeer,
-    http2_frames::FrameCounter,
+    connection::{HttpConnection, PlainConnection, Secured},
     origin_guard::{CredentialEnd, OriginGuard, unauthenticated},
     reply,
 };
@@ -16,6 +16,7 @@ use a2a_hub_rpc::{
     jsonrpc::{self, EncodedRefusal},
     write_timeout::WriteTimeout,
 };
+use a2a_hub_tls::ServerTls;
 use axum::{
     Router,
     body::Body,
@@ -41,16 +42,14 @@ use std::{
     future::{pending, ready},
     io,
     net::SocketAddr,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, ready},
+    task::Poll,
     time::Duration,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, sleep_until, timeout},
@@ -60,12 +59,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// Maximum number of concurrent calls on one HTTP/2 connection. RFC 9113 (6.5.2) recommends at
 /// least 100.
 const MAX_CALLS: u32 = 100;
-
-/// HTTP/2 connection preface, which is not a valid HTTP/1 method (RFC 9113, section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// Polling interval while the preface is incomplete.
-const PREFACE_WAIT: Duration = Duration::from_millis(100);
 
 /// Maximum number of refused clients that receive the reason at the same time; further ones are
 /// disconnected.
@@ -85,6 +78,7 @@ pub(crate) struct HttpListener {
     refusals: Arc<Semaphore>,
     timeout: Duration,
     peers: PeerLookup,
+    tls: Option<ServerTls>,
 }
 
 impl HttpListener {
@@ -99,7 +93,12 @@ impl HttpListener {
         let connections = Connections::new(max, timeout);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
         let (waiting, peers) = (VecDeque::new(), PeerLookup::new(lineage));
-        Self { listener, waiting, connections, refusals, timeout, peers }
+        Self { listener, waiting, connections, refusals, timeout, peers, tls: None }
+    }
+
+    /// Serves TLS, and nothing else.
+    pub(crate) fn with_tls(self, tls: Option<ServerTls>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Serves these connections first.
@@ -121,13 +120,14 @@ impl HttpListener {
                 accepted = self.accept() => accepted,
                 () = stop.cancelled() => break,
             };
-            let caller = HttpPeer::new(connection.local, remote, self.peers.clone());
+            let caller = HttpPeer::new(connection.local(), remote, self.peers.clone());
             let (connections, refusals) = (self.connections.clone(), Arc::clone(&self.refusals));
             let with = Serving {
                 guarded_routes: (guard.clone(), routes.clone()),
                 timeout: self.timeout,
                 calls: CallTracker(tasks.clone()),
                 stop: stop.clone(),
+                tls: self.tls.clone(),
             };
             tasks.spawn(async move {
                 let admitted = connections.admit(caller.same_user().await);
@@ -150,7 +150,7 @@ impl HttpListener {
         tasks.wait().await;
     }
 
-    async fn accept(&mut self) -> (HttpConnection, SocketAddr, Option<OwnedSemaphorePermit>) {
+    async fn accept(&mut self) -> (PlainConnection, SocketAddr, Option<OwnedSemaphorePermit>) {
         loop {
             let arrival = self.connections.arrival().await;
             let waiting = self.waiting.pop_front();
@@ -169,7 +169,7 @@ impl HttpListener {
                         tracing::debug!(%why, "cannot set TCP_NODELAY");
                     }
                     let stream = WriteTimeout::new(stream, self.timeout);
-                    return (HttpConnection { stream, local, frames: None }, remote, arrival);
+                    return (PlainConnection::new(stream, local), remote, arrival);
                 }
                 Err(why) => self.connections.accept_failed(&why).await,
             }
@@ -183,12 +183,21 @@ struct Serving {
     timeout: Duration,
     calls: CallTracker,
     stop: CancellationToken,
+    tls: Option<ServerTls>,
 }
 
 impl Serving {
-    /// Serves one connection until it ends or is evicted.
-    async fn talk(self, connection: HttpConnection, caller: HttpPeer, open: OpenConnection) {
-        let Self { guarded_routes: (guard, routes), timeout, calls, stop } = self;
+    /// Serves one connection until it ends or is evicted, or until the certificate of its client
+    /// ends.
+    async fn talk(self, connection: PlainConnection, caller: HttpPeer, open: OpenConnection) {
+        let Self { guarded_routes: (guard, routes), timeout, calls, stop, tls } = self;
+        let ends = EndSignals { stop, gives_way: Some(&open) };
+        let secured = tokio::select! {
+            secured = connection.secure(tls.as_ref(), timeout) => secured,
+            () = ends.wait_for_close() => return,
+        };
+        let Some(Secured { connection, certificate }) = secured else { return };
+        let caller = caller.with_certificate(certificate.clone());
         let (routes, requests) = (TowerToHyperService::new(routes), open.requests());
         let answer = service_fn(move |mut request: Request<Incoming>| {
             let (caller, guard, routes) = (caller.clone(), guard.clone(), routes.clone());
@@ -215,13 +224,23 @@ impl Serving {
                 Ok::<_, Infallible>(response.map(|body| until_its_end(body, busy)))
             }
         });
-        let ends = EndSignals { stop, gives_way: Some(&open) };
-        speak(connection, answer, timeout, calls, ends).await;
+        let certificate_end = async {
+            match tls.as_ref().zip(certificate.as_ref()) {
+                Some((tls, certificate)) => tls.until_ended(certificate).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = speak(connection, answer, timeout, calls, ends) => {}
+            () = certificate_end => tracing::info!("closed a connection whose client certificate is denied or expired"),
+        }
     }
 
     /// Answers every request on a refused connection with the refusal, after which the client may
     /// try again.
-    async fn refuse(self, connection: HttpConnection, text: Arc<[u8]>) {
+    async fn refuse(self, connection: PlainConnection, text: Arc<[u8]>) {
+        let secured = connection.secure(self.tls.as_ref(), self.timeout).await;
+        let Some(Secured { connection, .. }) = secured else { return };
         let answer = service_fn(move |_: Request<Incoming>| {
             let refused = EncodedRefusal { text: text.to_vec(), is_busy: true };
             ready(Ok::<_, Infallible>(hung_up_on(reply::answer(Err(refused), false))))
@@ -371,7 +390,7 @@ async fn speak<A>(
             finish!(http.serve_connection(TokioIo::new(connection), answer))
         }
         Ok(Ok(true)) => {
-            connection.frames = Some(FrameCounter::new(PREFACE.len()));
+            connection.count_http2_frames();
             let mut http = http2::Builder::new(calls);
             http.timer(TokioTimer::new()).max_concurrent_streams(MAX_CALLS);
             http.keep_alive_interval(client_timeout).keep_alive_timeout(client_timeout);
@@ -413,91 +432,6 @@ where
 {
     fn execute(&self, call: F) {
         self.0.spawn(call);
-    }
-}
-
-/// Byte stream of a connection.
-pub(crate) struct HttpConnection {
-    stream: WriteTimeout<TcpStream>,
-    local: Option<SocketAddr>,
-    /// Counter of HTTP/2 frames.
-    frames: Option<FrameCounter>,
-}
-
-impl HttpConnection {
-    /// Returns true if the client's first bytes are the HTTP/2 preface. The bytes stay in the
-    /// stream.
-    async fn speaks_http2(&self) -> io::Result<bool> {
-        let mut first = [0; PREFACE.len()];
-        loop {
-            let length = self.stream.get_ref().peek(&mut first).await?;
-            if length == 0 || length == PREFACE.len() || !PREFACE.starts_with(&first[..length]) {
-                return Ok(length > 0 && first == PREFACE);
-            }
-            // The rest of the preface is still in transit.
-            sleep(PREFACE_WAIT).await;
-        }
-    }
-}
-
-impl AsyncRead for HttpConnection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = into.filled().len();
-        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, into));
-        let bytes = into.filled().get(before..).unwrap_or_default();
-        let counted = self.frames.as_mut().map_or(Ok(()), |frames| frames.received(bytes));
-        if let Err(flood) = counted {
-            tracing::warn!(%flood, "HTTP/2 connection was closed");
-            return Poll::Ready(Err(io::Error::other(flood)));
-        }
-        Poll::Ready(read)
-    }
-}
-
-impl AsyncWrite for HttpConnection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
-        if let (Ok(length), Some(frames)) = (&written, &mut self.frames) {
-            frames.went(&bytes[..*length]);
-        }
-        Poll::Ready(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bytes));
-        if let (Ok(length), Some(frames)) = (&written, &mut self.frames) {
-            let mut remaining = *length;
-            for piece in bytes {
-                let (sent, _) = piece.split_at(remaining.min(piece.len()));
-                frames.went(sent);
-                remaining -= sent.len();
-            }
-        }
-        Poll::Ready(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

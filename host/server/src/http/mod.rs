@@ -3,6 +3,7 @@
 
 pub(super) mod body;
 pub(super) mod caller;
+mod connection;
 pub(super) mod context;
 mod front_page;
 pub(super) mod header_value;

@@ -15,7 +15,7 @@ use super::{
     context::is_grpc,
     header_value::{SEC_FETCH_SITE, only},
     hub_names::HubNames,
-    identity::{Credential, Unidentified, identify},
+    identity::{Credential, Unidentified, identify, identify_certified},
     paths::{EndpointPath, HOOKS, HUB_METHODS, JOIN, PAIR, is_of_page},
     reply::{self, TODAYS, json_body, plain_error},
 };
@@ -24,7 +24,7 @@ use a2a_hub_config::token::Tokens;
 use a2a_hub_core::{access_control::Principal, devices::proof::InvalidProof, http_name::HostPort};
 use a2a_hub_engine::{
     devices::{DeviceHttpRequest, Devices, NoDevice},
-    people::{NoPerson, People},
+    people::{NoCertificate, NoPerson, People},
 };
 use a2a_hub_protocol::{
     dialect::Dialect,
@@ -121,7 +121,27 @@ impl OriginGuard {
         let (headers, has_people) = (request.headers(), self.people.any());
         let identified =
             identify(kernel, headers, &self.names, &self.tokens, has_people, person, device);
+        let mut certified_person = None;
+        let identified = match caller.certificate() {
+            None => identified,
+            Some(certificate) => {
+                let certified = self.people.identify_certificate(&certificate.names);
+                let certified = certified.map(|person| {
+                    let principal = person.principal.clone();
+                    certified_person = Some(person);
+                    principal
+                });
+                identify_certified(kernel, headers, identified, certified)
+            }
+        };
+        let is_person = matches!(identified, Ok(Principal::Person { .. }));
+        let certified_person = certified_person.filter(|_| is_person && proven_person.is_none());
         let end = match (proven_person, proven_device) {
+            (None, None) if certified_person.is_some() => certified_person.and_then(|person| {
+                let Principal::Person { name, .. } = person.principal else { return None };
+                let why = NoCertificate::NoPerson(name).into();
+                Some(CredentialEnd { revoked: person.revoked, expires_in: None, why })
+            }),
             (Some(person), _) => {
                 if person.is_new_use {
                     self.people.store_last_use(&person.principal).await;
@@ -168,6 +188,10 @@ impl OriginGuard {
         caller: &HttpPeer,
         request: &mut Request<B>,
     ) -> Result<Principal, Response> {
+        if caller.certificate().is_some() {
+            let why = "a connection with a client certificate is a person's, and pairs no browser";
+            return Err(refusal(StatusCode::FORBIDDEN, why, PAIR));
+        }
         match caller.same_user().await {
             Some(Principal::Operator) => {}
             None => return Err(unauthenticated(&Unidentified::OtherUser, PAIR)),

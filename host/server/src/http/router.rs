@@ -18,7 +18,7 @@ use crate::{
     mcp::McpHttp,
     monitoring::{metrics, probes},
     page,
-    starting::{self, StartProgress},
+    starting::{self, StartProgress, StartReaction},
 };
 use a2a_hub_config::token::Tokens;
 use a2a_hub_core::http_name::HttpName;
@@ -27,6 +27,7 @@ use a2a_hub_rpc::{
     dispatcher::{Dispatcher, PublicEndpoints, RequestContext},
     jsonrpc,
 };
+use a2a_hub_tls::ServerTls;
 use axum::{
     Router,
     extract::{Request, State},
@@ -47,6 +48,7 @@ pub struct HttpServer {
     /// Connections from before the start, which are served first.
     waiting: VecDeque<TcpStream>,
     address: SocketAddr,
+    tls: Option<ServerTls>,
 }
 
 impl HttpServer {
@@ -64,7 +66,13 @@ impl HttpServer {
         socket.bind(address)?;
         let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
-        Ok(Self { listener, waiting: VecDeque::new(), address })
+        Ok(Self { listener, waiting: VecDeque::new(), address, tls: None })
+    }
+
+    /// Serves TLS, and no plain HTTP.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<ServerTls>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Bound address with the actual port.
@@ -72,8 +80,8 @@ impl HttpServer {
         self.address
     }
 
-    /// Answers the probes until `started`; all other requests wait until then. The host of a
-    /// request may be one of the `names`, or that of the public URL.
+    /// Answers the probes until `started`; all other requests wait until then, and with TLS the
+    /// probes as well. The host of a request may be one of the `names`, or that of the public URL.
     pub async fn serve_until_started(
         &mut self,
         names: &[HttpName],
@@ -81,8 +89,13 @@ impl HttpServer {
         progress: StartProgress,
         started: CancellationToken,
     ) {
-        let names = HubNames::new(self.address, names, public_url);
-        let reaction = move |bytes: &[u8]| react(bytes, &names, &progress());
+        let is_tls = self.tls.is_some();
+        let names = HubNames::of_server(self.address, is_tls, names, public_url);
+        // A handshake waits until the start is over: its bytes are no request.
+        let reaction = move |bytes: &[u8]| match is_tls {
+            true => StartReaction::Incomplete,
+            false => react(bytes, &names, &progress()),
+        };
         let listener = &self.listener;
         let accept = async || Ok(listener.accept().await?.0);
         self.waiting = starting::accept_until_started(accept, reaction, started).await.into();
@@ -93,7 +106,8 @@ impl HttpServer {
         let (timeout, lineage) = (dispatcher.timeout(), dispatcher.lineage());
         let connections = dispatcher.connection_budget().http;
         let PublicEndpoints { names, public_url, .. } = dispatcher.public_endpoints();
-        let names = HubNames::new(self.address, names, public_url.as_deref());
+        let is_tls = self.tls.is_some();
+        let names = HubNames::of_server(self.address, is_tls, names, public_url.as_deref());
         let guard =
             OriginGuard::new(names, tokens, dispatcher.hub().devices(), dispatcher.hub().people());
         let routes = Router::new()
@@ -115,7 +129,7 @@ impl HttpServer {
             .merge(McpHttp::new(dispatcher.clone(), stop.clone()).routes())
             .with_state(dispatcher);
         let listener = HttpListener::new(self.listener, connections, timeout, lineage);
-        let listener = listener.with_waiting(self.waiting);
+        let listener = listener.with_waiting(self.waiting).with_tls(self.tls);
         listener.serve(guard, routes, stop).await;
     }
 }

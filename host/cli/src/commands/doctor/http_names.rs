@@ -1,9 +1,12 @@
-//! Findings about the names under which the hub is called over HTTP.
+//! Findings about the names under which the hub is called over HTTP, and about its TLS files.
 
-use super::finding::{CheckResult, ok, warn};
-use a2a_hub_config::Config;
+use super::finding::{CheckResult, fail, ok, warn};
+use a2a_hub_config::{ClientAuth, Config};
+use a2a_hub_core::identity::ValidityState;
+use a2a_hub_tls::ServerTls;
 
-/// Findings about `http.names` and `public_url`; none for a hub that has only its own address.
+/// Findings about `http.names`, `public_url` and `[tls]`; none for a hub that has only its own
+/// address. Blocks on disk I/O.
 pub(super) fn http_names(config: &Config) -> Vec<CheckResult> {
     if !config.http.enabled {
         return Vec::new();
@@ -23,12 +26,47 @@ pub(super) fn http_names(config: &Config) -> Vec<CheckResult> {
         let fix = "let a web server with TLS pass requests on, and name it by https://";
         findings.push(warn("http names", found, fix));
     }
+    findings.extend(config.tls.is_on().then(|| tls(config)));
     findings
+}
+
+/// Finding about the files of `[tls]`.
+fn tls(config: &Config) -> CheckResult {
+    let status = match ServerTls::open(&config.tls) {
+        Ok(tls) => tls.status(),
+        Err(why) => {
+            let fix = "correct `[tls]`; a hub that runs keeps its old certificate meanwhile";
+            return fail("tls", why.to_string(), fix);
+        }
+    };
+    if let Some(warning) = status.warnings().into_iter().next() {
+        let fix = "renew the certificate with the tool that made it";
+        return match status.state {
+            ValidityState::Valid | ValidityState::ExpiresSoon => warn("tls", warning, fix),
+            ValidityState::Expired | ValidityState::Future => fail("tls", warning, fix),
+        };
+    }
+    let clients = match status.client_auth {
+        None => "",
+        Some(ClientAuth::Required) => "; clients need a certificate",
+        Some(ClientAuth::Optional) => "; clients may have a certificate",
+    };
+    let names = status.names.join(", ");
+    ok("tls", format!("{names}, valid until {}{clients}", status.expires_at_text()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unusable_tls_files_fail() {
+        let config = toml::from_str("tls = { cert = '/no/such.pem', key = '/no/such.key' }");
+        let findings = http_names(&config.unwrap());
+        let found: Vec<_> = findings.iter().map(|it| (it.verdict.word(), &*it.found)).collect();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].1.contains("read /no/such.pem"), "{found:?}");
+    }
 
     #[test]
     fn public_names_are_reported() {

@@ -6,4 +6,5 @@ mod devices;
 mod people;
 mod red_team;
 mod tenants;
+mod tls;
 mod who_asks;

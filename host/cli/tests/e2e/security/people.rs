@@ -33,7 +33,7 @@ async fn add(operator: &Client, name: &str, role: &str) -> Result<()> {
 
 /// Runs `a2a-hub` as a user of another machine, who has no hub.
 #[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
-async fn elsewhere(home: &Path, args: &[&str]) -> Result<Ran> {
+pub(super) async fn elsewhere(home: &Path, args: &[&str]) -> Result<Ran> {
     let mut command = Command::new(hub_binary()?);
     command.args(args).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -120,6 +120,9 @@ pub struct HubStatus {
     /// Warnings for the operator, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Last moment at which the TLS certificate is valid: RFC 3339 in UTC; absent without TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_expires_at: Option<String>,
     /// Progress of the start, while the hub starts, when all other members are empty; absent
     /// otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,6 +162,7 @@ impl HubStatus {
             total_tasks: 0,
             storage: StorageCondition::Ok,
             warnings: Vec::new(),
+            certificate_expires_at: None,
             starting: Some(start),
             stopping: false,
             total: 0,

@@ -1,0 +1,83 @@
+//! Certificates that clients presented and that their CA vouches for.
+
+use crate::denied::fingerprint;
+use a2a_hub_core::identity::{CertificateNames, CertificateValidity};
+use rustls::pki_types::CertificateDer;
+use x509_cert::{
+    Certificate,
+    der::Decode as _,
+    ext::pkix::{SubjectAltName, name::GeneralName},
+};
+
+/// Certificate of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// Names in it.
+    pub names: CertificateNames,
+    /// Validity. A certificate whose validity cannot be read is valid at no time.
+    pub validity: CertificateValidity,
+}
+
+impl ClientCertificate {
+    /// Reads a certificate that a handshake has verified. Names are taken from the subject's
+    /// alternative names alone, and none if these are damaged or given twice.
+    pub fn of_verified(certificate: &CertificateDer<'_>) -> Self {
+        let parsed = ParsedCertificate::parse(certificate).unwrap_or_default();
+        let (dns, uris) = (parsed.dns, parsed.uris);
+        let names = CertificateNames { fingerprint: fingerprint(certificate), dns, uris };
+        Self { names, validity: parsed.validity }
+    }
+}
+
+/// Parts of a certificate that its holder is told apart by.
+#[derive(Debug)]
+pub(crate) struct ParsedCertificate {
+    pub(crate) dns: Vec<String>,
+    pub(crate) uris: Vec<String>,
+    /// IP addresses, 4 or 16 bytes each.
+    pub(crate) addresses: Vec<Vec<u8>>,
+    pub(crate) validity: CertificateValidity,
+}
+
+impl Default for ParsedCertificate {
+    fn default() -> Self {
+        let (dns, uris, addresses) = Default::default();
+        let validity = CertificateValidity { not_before: u64::MAX, not_after: 0 };
+        Self { dns, uris, addresses, validity }
+    }
+}
+
+impl ParsedCertificate {
+    /// Parses a certificate; `None` if it is damaged.
+    pub(crate) fn parse(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let parsed = Certificate::from_der(certificate).ok()?;
+        let content = parsed.tbs_certificate();
+        let mut found = Self {
+            validity: CertificateValidity {
+                not_before: content.validity().not_before.to_unix_duration().as_secs(),
+                not_after: content.validity().not_after.to_unix_duration().as_secs(),
+            },
+            ..Self::default()
+        };
+        let Ok(Some((_, SubjectAltName(names)))) = content.get_extension() else {
+            return Some(found);
+        };
+        for name in names {
+            match name {
+                GeneralName::DnsName(name) => found.dns.push(name.as_str().to_owned()),
+                GeneralName::UniformResourceIdentifier(name) => {
+                    found.uris.push(name.as_str().to_owned());
+                }
+                GeneralName::IpAddress(address) => {
+                    found.addresses.push(address.as_bytes().to_owned());
+                }
+                GeneralName::OtherName(_)
+                | GeneralName::Rfc822Name(_)
+                | GeneralName::DirectoryName(_)
+                | GeneralName::EdiPartyName(_)
+                | GeneralName::RegisteredId(_) => {}
+            }
+        }
+        Some(found)
+    }
+}
