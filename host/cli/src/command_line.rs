@@ -9,7 +9,7 @@ use crate::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
         restart, send, start, stop, task, tasks, workspace,
     },
-    inbox, people, permissions,
+    inbox, people, permissions, usage,
     ui::exit::EXIT_CODES,
     web,
 };
@@ -113,6 +113,8 @@ pub(super) enum Command {
     /// List the tasks
     #[command(visible_alias = "ps")]
     Tasks(tasks::TasksArgs),
+    /// Show what tasks have used: tokens, cost, time and questions
+    Usage(usage::UsageArgs),
     /// Show, answer, watch or cancel one task, or save its files
     #[command(subcommand)]
     Task(task::TaskCommand),

@@ -11,9 +11,11 @@ mod log_files;
 mod people;
 mod permissions;
 mod remote_commands;
+mod search;
 #[cfg(test)]
 mod surface;
 mod ui;
+mod usage;
 mod web;
 
 use crate::automation::{blackboard, record, schedule, topic, trigger};
@@ -162,6 +164,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Acp(args) => commands::bridge::acp(global, &args),
         Command::Mcp(args) => commands::bridge::mcp(global, &args),
         Command::Tasks(tasks) => commands::tasks::tasks(global, &tasks),
+        Command::Usage(args) => usage::usage(global, &args),
         Command::Task(task) => commands::task::task(global, task),
         Command::Inbox(args) => inbox::inbox(global, &args),
         Command::Allow(args) => inbox::allow(global, &args),

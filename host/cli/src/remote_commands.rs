@@ -11,7 +11,7 @@ pub(crate) fn require_remote_support(global: &Global, command: &Command) -> anyh
     if global.hub.is_none() || supports_remote(command) {
         return Ok(());
     }
-    let why = "`--hub` works with agents, agent, send, tasks, task, inbox, allow, deny, later, diff, discard, conversations, \
+    let why = "`--hub` works with agents, agent, send, tasks, usage, task, inbox, allow, deny, later, diff, discard, conversations, \
                topic, schedule, trigger, deliveries, permissions, person and key; the other commands are for a hub on \
                this machine";
     Err(CommandError::usage(why.to_owned()).into())
@@ -23,6 +23,7 @@ fn supports_remote(command: &Command) -> bool {
         | Command::Agent(_)
         | Command::Send(_)
         | Command::Tasks(_)
+        | Command::Usage(_)
         | Command::Task(_)
         | Command::Inbox(_)
         | Command::Allow(_)

@@ -17,7 +17,9 @@ pub mod plugin;
 pub mod push;
 pub mod routing;
 pub mod scheduling;
+pub mod search;
 #[cfg(test)]
 mod surface;
 pub mod task;
 pub mod text;
+pub mod usage;

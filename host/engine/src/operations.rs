@@ -10,6 +10,7 @@ mod check_directory;
 mod client_context;
 mod find_agents;
 mod handoff;
+mod history;
 mod live_config;
 mod owner;
 mod parts;
@@ -203,6 +204,8 @@ impl Hub {
                 Answer::Deliveries(self.pushes.retry(&task).await?)
             }
             Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
+            Operation::Search(query) => Box::pin(self.search_tasks(query)).await?,
+            Operation::Usage(query) => Box::pin(self.usage(query)).await?,
             Operation::GetTree(query) => Answer::Tree(Box::pin(self.tasks.tree(&query)).await?),
             Operation::DeleteContext { id: context } => {
                 let tasks = self.contexts.forget(&context).await?;

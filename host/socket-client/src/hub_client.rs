@@ -40,17 +40,19 @@ pub const START_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Methods that only look something up, and therefore time out. All others take the time that
 /// agents, programs and clients take.
-const LOOKUP_METHODS: [&str; 11] = [
+const LOOKUP_METHODS: [&str; 13] = [
     "hub/agents/get",
     "hub/contexts/get",
     "hub/contexts/list",
     "hub/notices/list",
     "hub/questions/history",
     "hub/questions/list",
+    "hub/search",
     "hub/speak",
     "hub/status",
     "hub/tasks/list",
     "hub/tasks/tree",
+    "hub/usage",
     "tasks/get",
 ];
 

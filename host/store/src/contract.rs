@@ -14,9 +14,11 @@ mod people;
 mod permission_rules;
 mod questions;
 mod requests;
+mod search;
 mod tenants;
 mod topics;
 mod trees;
+mod usage;
 
 pub use events::{agent, at, chunk, created, status};
 use events::{push, said_in, working};
@@ -75,6 +77,12 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     automation::trigger_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;
     tenants::logs_are_measured_by_tenant(&make()).await;
+    search::words_are_found_in_visible_tasks(&make()).await;
+    search::pages_of_results_follow_cursor(&make()).await;
+    search::deleted_tasks_are_not_found(&make()).await;
+    search::any_query_is_text(&make()).await;
+    usage::usage_outlives_deleted_tasks(&make()).await;
+    usage::usage_belongs_to_tenant_and_person(&make()).await;
     topics::topic_messages_are_read_in_order(&make()).await;
     topics::retention_reports_unread_messages(&make()).await;
     topics::topics_are_limited_in_number(&make()).await;

@@ -18,8 +18,10 @@ mod people;
 mod permission_rules;
 mod pushes;
 mod questions;
+mod search;
 pub mod sqlite;
 mod topics;
+mod usage;
 
 pub use crate::health::{Readiness, until_usable};
 pub use error::{BackupError, StorageError};
@@ -33,7 +35,9 @@ pub use people::PeopleStore;
 pub use permission_rules::{PermissionRules, RuleUse, TenantRule};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 pub use questions::{ClosedQuestion, ClosedQuestionFilter, QuestionPostponements};
+pub use search::{FoundPage, FoundTask, SearchIndexState, TaskSearch};
 pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
+pub use usage::UsageStore;
 
 use a2a_hub_clock::schedule;
 use a2a_hub_core::access_control::Principal;
@@ -286,11 +290,13 @@ pub trait StoreHealth: Send + Sync {
     fn condition(&self) -> watch::Receiver<StorageCondition>;
 }
 
-/// Store of the task engine: logs, queries, notices, postponed questions, journals, standing
-/// permissions and health.
+/// Store of the task engine: logs, queries, searches, usage, notices, postponed questions,
+/// journals, standing permissions and health.
 pub trait TaskStore:
     TaskLog
     + TaskIndex
+    + TaskSearch
+    + UsageStore
     + NoticeStore
     + QuestionPostponements
     + RunJournal
@@ -302,6 +308,8 @@ pub trait TaskStore:
 impl<S> TaskStore for S where
     S: TaskLog
         + TaskIndex
+        + TaskSearch
+        + UsageStore
         + NoticeStore
         + QuestionPostponements
         + RunJournal

@@ -10,6 +10,7 @@ mod people;
 mod permission_rules;
 mod postponements;
 mod questions;
+mod search;
 mod topic_store;
 mod topics;
 mod value_entry;
@@ -47,6 +48,7 @@ use std::{
     sync::Arc,
 };
 use tokio::sync::watch;
+use search::{TaskOrigin, TaskUsage};
 use topics::TopicsOfTenant;
 use value_entry::ValueEntry;
 
@@ -71,6 +73,10 @@ struct Stored {
     permission_rules: BTreeMap<String, TenantRule>,
     people: BTreeMap<PersonName, Person>,
     triggers: BTreeMap<String, TriggerState>,
+    /// Usage of deleted tasks.
+    deleted_usage: Vec<TaskUsage>,
+    /// Origins of tasks with deleted ancestors.
+    origins: BTreeMap<TaskId, TaskOrigin>,
     topics: BTreeMap<TenantId, TopicsOfTenant>,
     /// True if all writes are refused.
     refuses: bool,
@@ -226,6 +232,10 @@ impl TaskLog for MemoryStorage {
         let before = inner.logs.len();
         let may_go = |id: &&TaskId| inner.logs.get(*id).is_some_and(|log| inner.may_go(&log.head));
         let going: BTreeSet<_> = tasks.iter().filter(may_go).collect();
+        let usage: Vec<_> = going.iter().filter_map(|id| inner.usage_of(id)).collect();
+        inner.deleted_usage.extend(usage);
+        let orphans = inner.origins_below(&going);
+        inner.origins.extend(orphans);
         let Stored { logs, notices, pushes, context_memories, .. } = &mut *inner;
         let mut contexts = Vec::new();
         logs.retain(|id, log| {

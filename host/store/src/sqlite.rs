@@ -9,10 +9,12 @@ mod log;
 mod memories;
 mod notice_store;
 mod notices;
+mod people;
 mod postponements;
 mod pushes;
 mod queries;
 mod questions;
+mod search;
 #[cfg(test)]
 mod tests;
 mod topics;
@@ -20,7 +22,7 @@ mod topics;
 use super::{
     AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
     ContextMemory, Copied, Copies, CursorUse, Head, HeadFilter, HeadPage, LogSize, MemoryShare,
-    NewTopicMessage, Outbox, PeopleStore, PermissionRules, Progress, PushFilter, RuleUse,
+    NewTopicMessage, Outbox, PermissionRules, Progress, PushFilter, RuleUse,
     RunJournal, ScheduleStates, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
     TaskIndex, TaskLog, TaskView, TenantRule, TopicQuery, TopicStore, TriggerStates,
 };
@@ -29,7 +31,6 @@ use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
-    identity::{Person, PersonName},
     plugin::installation::InstallationId,
     scheduling::memory_shares::MemoryHolder,
 };
@@ -44,7 +45,7 @@ use a2a_hub_protocol::{
     push::PushConfig,
 };
 use a2a_hub_triggers::plan::TriggerState;
-use automation::{PEOPLE, PERMISSION_RULES, SCHEDULES, TRIGGERS};
+use automation::{PERMISSION_RULES, SCHEDULES, TRIGGERS};
 pub use backup::{Examined, back_up, check, examine, restore, retained_logs};
 use db::{
     checkpointer::Checkpointer, per_runtime::Lanes, readers::Readers, write_queue::Length,
@@ -52,6 +53,7 @@ use db::{
 };
 pub use db::{losses::Loss, schema::LOCK_FILE};
 use log::finished_tasks::{Forgotten, Lately, Worth};
+use search::{SearchIndex, usage_totals};
 use std::{
     fs::File,
     path::{Path, PathBuf},
@@ -77,6 +79,7 @@ const BULK: usize = 256 << 10;
 pub struct SqliteStorage {
     // Fields are dropped in this order: the last connection tidies up the files, and must be the
     // one that can write.
+    search: SearchIndex,
     readers: Arc<Readers>,
     writer: Writer,
     /// Only one bulk write of each runtime is queued at a time, so that a small write waits behind
@@ -102,10 +105,11 @@ impl SqliteStorage {
         let checkpointer = Checkpointer::start(db::schema::open_for_checkpoints(&file)?)?;
         let writer = Writer::start(db, checkpointer)?;
         let bulks = Lanes::new(Semaphore::new(1), Semaphore::new(1));
+        let search = SearchIndex::start(dir, &file)?;
         let readers = Arc::new(Readers::new(file));
         let (lately, notice_signal) = Default::default();
         let dir = dir.to_owned();
-        Ok(Self { readers, writer, bulks, lately, losses, notice_signal, dir, _lock: lock })
+        Ok(Self { search, readers, writer, bulks, lately, losses, notice_signal, dir, _lock: lock })
     }
 
     /// Losses found when the store was opened.
@@ -130,11 +134,15 @@ impl TaskLog for SqliteStorage {
         events: Vec<Arc<TaskEvent>>,
         by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
+        let is_indexed = search::concerns(&events);
         let addition = log::events::Addition::new(task.clone(), expected, events, by)?;
         let bytes = addition.bytes();
         let _alone = if bytes > BULK { self.bulks.of_caller().acquire().await.ok() } else { None };
         let length = Length::from_size(addition.events(), bytes);
         let appended = self.writer.write_of(length, move |db| addition.append(db)).await?;
+        if is_indexed {
+            self.search.follow([task.clone()]);
+        }
         appended.noticed.into_iter().for_each(|tenant| self.notice_signal.notify(&tenant));
         Ok(appended.seq)
     }
@@ -186,13 +194,20 @@ impl TaskLog for SqliteStorage {
 
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
         let mut forgotten = 0;
+        // Before the deletion of any: the origin of a task is found by its ancestors.
+        let mut origins = self.search.origins(tasks.clone()).await;
         for few in tasks.chunks(FORGOTTEN_AT_ONCE) {
+            let known = few.iter().filter_map(|id| origins.remove_entry(id)).collect();
+            let of_few = few.to_vec();
+            let read = move |db: &_| usage_totals::of_tasks(db, &of_few, known);
+            let usage = self.readers.read(read).await?;
             let few = Forgotten { lately: Arc::clone(&self.lately), tasks: few.to_vec() };
             // Moved into the result, so it is dropped after the commit, even if the caller is gone.
             let forget =
-                move |db: &_| log::retention::forget(db, &few.tasks).map(|known| (known, few));
+                move |db: &_| log::retention::forget(db, &few.tasks, usage).map(|known| (known, few));
             forgotten += self.writer.write_of(Length::Long, forget).await?.0;
         }
+        self.search.follow(tasks);
         while self.writer.write_of(Length::Long, context_memory::table::sweep).await? {}
         while self.writer.write_of(Length::Long, log::events::shrink).await? {}
         Ok(forgotten)
@@ -359,32 +374,6 @@ impl PermissionRules for SqliteStorage {
     async fn permission_rule_uses(&self, tenant: &TenantId) -> Result<Vec<RuleUse>, StorageError> {
         let tenant = tenant.clone();
         self.readers.read(move |db| questions::rule_uses(db, &tenant)).await
-    }
-}
-
-#[async_trait::async_trait]
-impl PeopleStore for SqliteStorage {
-    async fn people(&self) -> Result<Vec<Person>, StorageError> {
-        let people = self.readers.read(|db| PEOPLE.list(db)).await?;
-        Ok(people.into_iter().map(|(_, person)| person).collect())
-    }
-
-    async fn set_person(&self, person: &Person) -> Result<(), StorageError> {
-        let person = person.clone();
-        self.writer.write(move |db| PEOPLE.set(db, person.name.as_str(), &person)).await
-    }
-
-    async fn remove_person(
-        &self,
-        name: &PersonName,
-        changed: &[Person],
-    ) -> Result<(), StorageError> {
-        let (name, changed) = (name.clone(), changed.to_vec());
-        let change = move |db: &_| {
-            changed.iter().try_for_each(|one| PEOPLE.set(db, one.name.as_str(), one))?;
-            PEOPLE.forget(db, name.as_str())
-        };
-        self.writer.write(change).await
     }
 }
 

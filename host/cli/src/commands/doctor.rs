@@ -53,7 +53,8 @@ const NO_SPACE: u64 = 64 << 20;
 const MAX_SOCKET_PATH: usize = 107;
 
 /// Files of the data directory that a running hub writes.
-const DATA_FILES: &[&str] = &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", "hub.log"];
+const DATA_FILES: &[&str] =
+    &["hub.lock", "hub.db", "hub.db-wal", "hub.db-shm", "search.db", "search.db-wal", "hub.log"];
 
 /// Number of waiting tasks above which `doctor` warns.
 const WAITING_THRESHOLD: u64 = 100;

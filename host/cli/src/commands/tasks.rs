@@ -2,7 +2,7 @@
 
 use super::completion;
 use crate::{
-    Exit, Format, Global, block_on,
+    Exit, Format, Global, block_on, search,
     client::{
         hub_client::Client,
         ids::{self, Kind},
@@ -30,7 +30,7 @@ use tokio::{
 const REDRAW_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Maximum number of entries that the hub lists at once.
-const MAX_LISTED: u32 = 1_000;
+pub(crate) const MAX_LISTED: u32 = 1_000;
 
 /// Largest number of characters of a task's directory.
 const MAX_DIRECTORY: usize = 200;
@@ -70,6 +70,13 @@ pub(crate) struct TasksArgs {
     /// Print the list again on each change, until Ctrl-C
     #[arg(long)]
     watch: bool,
+    /// Only tasks whose messages and answers contain these words, `"phrases"` and beginnings of
+    /// words such as `pars*`
+    #[arg(long, value_name = "WORDS", conflicts_with_all = ["workflow", "offset", "watch", "all"])]
+    search: Option<String>,
+    /// With --search: only tasks that this person began, such as `ada` or `operator`
+    #[arg(long, value_name = "NAME", requires = "search")]
+    person: Option<String>,
 }
 
 /// Lower bound of a time range.
@@ -137,6 +144,12 @@ pub(crate) fn tasks(global: &Global, tasks: &TasksArgs) -> anyhow::Result<Exit> 
             AgentId::parse(agent.as_str())
                 .with_context(|| format!("list the tasks of `{agent}`"))?;
             require_known_agent(&mut client, agent).await?;
+        }
+        if let Some(query) = &tasks.search {
+            let params = json!({ "query": query, "agentId": tasks.agent, "contextId": context,
+                "state": tasks.state, "person": tasks.person,
+                "since": tasks.since.map(|since| since.moment(Timestamp::now())) });
+            return search::search(global, &mut client, params, tasks.limit).await;
         }
         if tasks.watch {
             return watch(global, tasks, context.as_deref(), &mut client).await;

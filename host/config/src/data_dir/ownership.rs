@@ -13,8 +13,18 @@ use std::{
 const DIRECTORIES: [&str; 6] = ["plugins", "components", "replays", "cache", "homes", "files"];
 
 /// Files there that other users must not read: messages, and secrets.
-const PRIVATE_FILES: [&str; 7] =
-    ["hub.db", "hub.db-wal", "hub.db-shm", "http-token", "cache-key", "push-key", "hub.log"];
+const PRIVATE_FILES: [&str; 10] = [
+    "hub.db",
+    "hub.db-wal",
+    "hub.db-shm",
+    "search.db",
+    "search.db-wal",
+    "search.db-shm",
+    "http-token",
+    "cache-key",
+    "push-key",
+    "hub.log",
+];
 
 /// Files there that other users must not write.
 const FILES: [&str; 4] = ["hub.lock", "run.json", "config.toml", "grants.toml"];

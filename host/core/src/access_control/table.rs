@@ -9,7 +9,7 @@ use a2a_hub_protocol::{
     boards::BoardRequest,
     operation::{
         DeviceRequest, NoticeRequest, Operation, PeopleRequest, QuestionRequest, RuleRequest,
-        TopicRequest, TriggerRequest, WorktreeRequest,
+        TopicRequest, TriggerRequest, UsageKey, UsageQuery, WorktreeRequest,
     },
 };
 
@@ -75,11 +75,15 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         | Operation::ListDeliveries { .. }
         | Operation::ListTasks(_)
         | Operation::PageTasks(_)
+        | Operation::Search(_)
         | Operation::ListContexts(_)
         | Operation::GetContext { .. }
         | Operation::CheckAgent { .. }
         | Operation::WatchHub
         | Operation::GetCard { agent: None } => (Access::Use, May(Read)),
+        // A sum by tenant covers all tenants.
+        Operation::Usage(UsageQuery { by: UsageKey::Tenant, .. }) => (Access::Operate, Never),
+        Operation::Usage(_) => (Access::Use, May(Read)),
         // A tenant's notices are seen by everybody at once.
         Operation::Notice(NoticeRequest::MarkRead(_)) => (Access::Use, Never),
         Operation::Worktree(WorktreeRequest::Diff { .. }) => (Access::Operate, Initiator(Read)),

@@ -15,7 +15,7 @@ pub const PRICED: &str = "costFromPrices";
 pub const UNCOUNTED: &str = "costUncounted";
 
 /// Metadata member with the model that an agent used.
-const MODEL: &str = "model";
+pub(crate) const MODEL: &str = "model";
 
 /// Number of tokens that a price is for.
 const MILLION: f64 = 1e6;

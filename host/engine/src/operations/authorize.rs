@@ -327,5 +327,10 @@ fn is_about_all(operation: &Operation) -> bool {
         Operation::Topic(TopicRequest::Read(_) | TopicRequest::List)
             | Operation::Board(BoardRequest::Read { .. })
             | Operation::Permission(RuleRequest::List | RuleRequest::Suggest)
+            | Operation::ListSchedules
+            | Operation::Trigger(TriggerRequest::List)
+            // The number of hits, and sums, would tell of tasks that the key does not read.
+            | Operation::Search(_)
+            | Operation::Usage(_)
     )
 }

@@ -119,6 +119,7 @@ fn agent_in(operation: &mut Operation) -> Option<&mut AgentId> {
         Operation::SendMessage(send) | Operation::StreamMessage(send) => send.agent.as_mut(),
         Operation::ListTasks(query) => query.agent.as_mut(),
         Operation::PageTasks(query) => query.agent.as_mut(),
+        Operation::Search(query) => query.agent.as_mut(),
         Operation::GetCard { agent } => agent.as_mut(),
         Operation::HandOver(request) => Some(&mut request.agent),
         Operation::GetAgent { id }

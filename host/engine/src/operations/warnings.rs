@@ -5,8 +5,8 @@ use a2a_hub_protocol::operation::StorageCondition;
 
 impl Hub {
     /// Current failures of the hub itself, which last until the operator fixes them, one sentence
-    /// each: its store, what that had lost when it was opened, the grants file, automation that its
-    /// owners hold, span export, TLS.
+    /// each: its store, what that had lost when it was opened, the index for searches, the grants file,
+    /// automation that its owners hold, span export, TLS.
     /// Answers at once, even if the store does not.
     pub fn failures(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {
@@ -17,6 +17,7 @@ impl Hub {
         };
         let spans = self.tasks.span_export_failure();
         let losses = self.losses.iter().cloned();
+        let losses = losses.chain(self.tasks.search_index_failure());
         let current = self.agents.grants_error().into_iter().chain(self.suspended_automation());
         let failures = storage.into_iter().chain(losses).chain(current);
         failures.chain(spans).chain(self.tls_warnings()).collect()
@@ -40,7 +41,8 @@ impl Hub {
         let triggers = TriggerOperations::new(self).map(|triggers| triggers.warnings());
         let triggers = triggers.unwrap_or_default().into_iter();
         let current = grants.chain(names).chain(groups).chain(schedules).chain(triggers);
-        let current = current.chain(self.tasks.span_export_failure());
+        let search = self.tasks.search_index_failure();
+        let current = current.chain(search).chain(self.tasks.span_export_failure());
         start.chain(current).chain(self.tls_warnings()).collect()
     }
 }

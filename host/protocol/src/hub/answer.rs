@@ -24,6 +24,8 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Tasks { tasks, artifacts } => {
             tasks.iter().map(|task| write_listed(task, artifacts)).collect()
         }
+        Answer::Searched(results) => json!(results),
+        Answer::Usage(report) => json!(report),
         Answer::Tree(tree) => json!(tree),
         Answer::PushConfig(config) => push::write(&config),
         Answer::PushConfigs(configs) => configs.iter().map(push::write).collect(),

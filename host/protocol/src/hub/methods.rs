@@ -7,7 +7,8 @@ use crate::topics::{
 use crate::{
     hub::{
         devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, notices, params,
-        people, permissions, questions, schemas, topic_params, trigger_params, worktree_params,
+        people, permissions, questions, schemas, search, topic_params, trigger_params, usage,
+        worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
@@ -166,6 +167,8 @@ pub static METHODS: &[HubMethod] = &[
         ..PLAIN
     },
     people::ACCEPT_SCHEDULE,
+    search::SEARCH,
+    usage::USAGE,
     questions::LIST,
     questions::ANSWER,
     questions::LATER,

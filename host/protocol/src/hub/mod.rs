@@ -21,8 +21,10 @@ mod question_params;
 mod questions;
 pub mod registry;
 mod schemas;
+mod search;
 mod topic_params;
 mod trigger_params;
+mod usage;
 mod worktree_params;
 
 pub use device_params::present as presented_key;

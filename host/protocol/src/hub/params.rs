@@ -283,11 +283,6 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
     let ListTasks { limit, offset, history_length, include_artifacts, .. } = params;
     let (directory, workflow) = (params.working_directory, params.workflow);
     let is_summary = params.summary;
-    let known = |name: String| {
-        let states = TaskState::ALL.map(TaskState::name).join(", ");
-        let why = format!("no task is ever `{name}`; there are {states}");
-        TaskState::from_name(&name).ok_or_else(|| A2aError::invalid("state", why))
-    };
     Ok(Operation::ListTasks(TaskQuery {
         id_prefix,
         agent,
@@ -296,12 +291,19 @@ pub(crate) fn list_tasks(params: Value) -> Result<Operation, A2aError> {
         tenant: None,
         directory,
         workflow,
-        state: state.map(known).transpose()?,
+        state: state.as_deref().map(task_state).transpose()?,
         page: page(limit, offset)?,
         history_length,
         include_artifacts,
         is_summary,
     }))
+}
+
+/// Reads the name of a task's state.
+pub(super) fn task_state(name: &str) -> Result<TaskState, A2aError> {
+    let states = TaskState::ALL.map(TaskState::name).join(", ");
+    let why = format!("no task is ever `{name}`; there are {states}");
+    TaskState::from_name(name).ok_or_else(|| A2aError::invalid("state", why))
 }
 
 /// Reads the parameters of `hub/tasks/tree`.
@@ -364,7 +366,7 @@ pub(super) fn within(
     }
 }
 
-fn context_id(id: String) -> Result<ContextId, A2aError> {
+pub(super) fn context_id(id: String) -> Result<ContextId, A2aError> {
     if id.is_empty() || id.len() > MAX_ID {
         let why = format!("must be 1 to {MAX_ID} bytes long");
         Err(A2aError::invalid("contextId", why))

@@ -19,12 +19,14 @@ mod plugins;
 mod questions;
 mod requirements;
 mod schedules;
+mod search;
 mod send;
 mod task_lists;
 mod tier;
 mod tree;
 mod triggers;
 mod upkeep;
+mod usage;
 mod worktrees;
 
 pub use crate::boards::BoardRequest;
@@ -66,6 +68,7 @@ pub use questions::{
 };
 pub use requirements::{AgentGroup, AgentRequirements};
 pub use schedules::{ScheduleInfo, ScheduleRun};
+pub use search::{ExcerptPart, SearchQuery, SearchResult, SearchResults};
 pub use send::{RequestForm, SendMessage, Wait};
 pub use task_lists::{ListedTask, TaskPageQuery, TaskQuery, TaskSummary};
 pub use tier::ProgramTier;
@@ -75,6 +78,7 @@ pub use upkeep::{
     AgentBrief, CompilingPlugin, HubStart, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin,
     Reloaded, StorageCondition,
 };
+pub use usage::{UsageFigures, UsageGroup, UsageKey, UsageQuery, UsageReport};
 pub use worktrees::{
     ApplyTo, ConflictWith, LeftOutPart, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
     WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest, WorktreeSize,
@@ -168,6 +172,10 @@ pub enum Operation {
     PageTasks(TaskPageQuery),
     /// Returns a task with its descendants.
     GetTree(TreeQuery),
+    /// Finds tasks by the words in their messages and answers.
+    Search(SearchQuery),
+    /// Returns the usage of tasks, including those that were deleted.
+    Usage(UsageQuery),
     /// Lists conversations, the one with the newest task first.
     ListContexts(ContextQuery),
     /// Returns a conversation (context) with its latest messages.
@@ -394,6 +402,10 @@ pub enum Answer {
     },
     /// Task with its descendants.
     Tree(TaskTree),
+    /// Tasks with the words of a search.
+    Searched(SearchResults),
+    /// Usage of tasks.
+    Usage(UsageReport),
     /// Push configuration of a task.
     PushConfig(Box<PushConfig>),
     /// All push configurations of a task.

@@ -115,6 +115,8 @@ async fn method_access_depends_on_caller() {
     hub/schedules/pause                   -32005  -32006  -32006
     hub/schedules/resume                  -32005  -32006  -32006
     hub/schedules/accept                  -32005  -32006  -32006
+    hub/search                                ok      ok  -32006
+    hub/usage                                 ok      ok  -32006
     hub/questions/list                        ok      ok  -32006
     hub/questions/answer                      ok      ok  -32006
     hub/questions/later                   -32005  -32005  -32006

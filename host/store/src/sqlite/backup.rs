@@ -11,6 +11,7 @@ use super::{
         losses, schema,
     },
     log::events,
+    search,
 };
 use crate::{BackupError, Copied, StorageError, TaskCounts};
 use rusqlite::{Connection, InterruptHandle};
@@ -92,6 +93,8 @@ pub fn restore(dir: &Path, from: &Path) -> Result<(Copied, Option<PathBuf>), Sto
         let replaced = set_aside(dir, &database)?;
         let failed =
             |why: io::Error| error::no_file(&format!("write {}", database.display()), &why);
+        // The index is of the replaced store; the next hub makes it anew.
+        search::remove(dir).map_err(failed)?;
         fs::rename(&draft, &database).map_err(failed)?;
         keep_name(&database)?;
         Ok((copied, replaced))

@@ -97,6 +97,8 @@ const COMMANDS: &[(&str, For)] = &[
     ("acp echo", For::Anybody),
     ("mcp", For::Anybody),
     ("tasks", For::Operator),
+    ("tasks --search hello", For::Operator),
+    ("usage", For::Operator),
     ("task list", For::Operator),
     ("task show TASK", For::Anybody),
     ("task tree TASK", For::Anybody),
@@ -165,7 +167,8 @@ fn files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
             let name = path.strip_prefix(dir)?.display().to_string();
-            let changes_as_tasks_run = ["hub.db", "files", "homes", "hub.log", "cache"];
+            let changes_as_tasks_run =
+                ["hub.db", "search.db", "files", "homes", "hub.log", "cache"];
             if changes_as_tasks_run.iter().any(|one| name.starts_with(one)) {
                 continue;
             }

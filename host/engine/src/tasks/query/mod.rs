@@ -5,5 +5,6 @@ pub(super) mod notices;
 pub(super) mod questions;
 pub(super) mod resume;
 pub(super) mod routing_facts;
+pub(super) mod search;
 pub(super) mod tree;
 pub(super) mod visible;

@@ -1,17 +1,20 @@
 //! Remote store: every call takes time, and some write replies are lost.
 
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_core::{access_control::Principal, search::SearchTerms};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, QuestionId, TaskId, TenantId},
     message::Message,
-    operation::{ContextInfo, ReadNotices, StorageCondition, TaskPageQuery},
+    operation::{
+        ContextInfo, ReadNotices, SearchQuery, StorageCondition, TaskPageQuery, UsageQuery,
+        UsageReport,
+    },
 };
 use a2a_hub_store::{
-    BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, Head, HeadFilter, HeadPage,
+    BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, FoundPage, Head, HeadFilter, HeadPage,
     LogSize, NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules,
-    QuestionPostponements, RuleUse, RunJournal, StorageError, StoreHealth, StoredTask, Tally,
-    TaskCounts, TaskIndex, TaskLog, TenantRule, memory::MemoryStorage,
+    QuestionPostponements, RuleUse, RunJournal, SearchIndexState, StorageError, StoreHealth, StoredTask, Tally,
+    TaskCounts, TaskIndex, TaskLog, TaskSearch, TenantRule, UsageStore, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -231,6 +234,30 @@ impl StoreHealth for Distant {
 
     fn condition(&self) -> watch::Receiver<StorageCondition> {
         self.there.condition()
+    }
+}
+
+#[async_trait::async_trait]
+impl TaskSearch for Distant {
+    async fn search_tasks(
+        &self,
+        terms: &SearchTerms,
+        query: &SearchQuery,
+    ) -> Result<FoundPage, StorageError> {
+        sleep(LATENCY).await;
+        self.there.search_tasks(terms, query).await
+    }
+
+    fn search_index(&self) -> SearchIndexState {
+        self.there.search_index()
+    }
+}
+
+#[async_trait::async_trait]
+impl UsageStore for Distant {
+    async fn usage(&self, query: &UsageQuery) -> Result<UsageReport, StorageError> {
+        sleep(LATENCY).await;
+        self.there.usage(query).await
     }
 }
 

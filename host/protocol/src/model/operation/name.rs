@@ -20,6 +20,8 @@ impl Operation {
             Self::ListPushKeys => "list_push_keys",
             Self::ListTasks(_) => "list_tasks",
             Self::PageTasks(_) => "page_tasks",
+            Self::Search(_) => "search",
+            Self::Usage(_) => "usage",
             Self::GetTree(_) => "get_tree",
             Self::ListContexts(_) => "list_contexts",
             Self::GetContext { .. } => "get_context",

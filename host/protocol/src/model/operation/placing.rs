@@ -1,6 +1,6 @@
 //! Tenant of an operation: the task that decides it, and the restriction to it.
 
-use super::Operation;
+use super::{Operation, UsageKey};
 use crate::model::id::{ContextId, TaskId, TenantId};
 
 impl Operation {
@@ -32,6 +32,8 @@ impl Operation {
             | Self::ListPushKeys
             | Self::ListTasks(_)
             | Self::PageTasks(_)
+            | Self::Search(_)
+            | Self::Usage(_)
             | Self::ListContexts(_)
             | Self::GetContext { .. }
             | Self::DeleteContext { .. }
@@ -91,6 +93,14 @@ impl Operation {
             Self::PageTasks(query) => {
                 restrict(&mut query.context);
                 query.tenant = Some(of.clone());
+            }
+            Self::Search(query) => {
+                restrict(&mut query.context);
+                query.tenant = Some(of.clone());
+            }
+            // A sum by tenant covers them all, and is the operator's.
+            Self::Usage(query) => {
+                query.tenant = (query.by != UsageKey::Tenant).then(|| of.clone());
             }
             Self::ListContexts(query) => query.tenant = Some(of.clone()),
             Self::GetContext { id, .. } | Self::DeleteContext { id } => {

@@ -77,7 +77,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 21] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 22] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -467,6 +467,28 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 21] = ["
 ", "
     -- Time until which a person set a question aside (RFC 3339).
     ALTER TABLE questions ADD COLUMN postponed_until TEXT;
+", "
+    -- Usage of deleted tasks. That of stored ones is derived from their logs.
+    CREATE TABLE usage_totals (
+        day             TEXT NOT NULL,
+        agent           TEXT NOT NULL,
+        model           TEXT NOT NULL,
+        tenant          TEXT NOT NULL,
+        person          TEXT NOT NULL,
+        flow            TEXT NOT NULL,
+        tasks           INTEGER NOT NULL,
+        without_tokens  INTEGER NOT NULL,
+        without_cost    INTEGER NOT NULL,
+        input_tokens    INTEGER NOT NULL,
+        output_tokens   INTEGER NOT NULL,
+        cached_tokens   INTEGER NOT NULL,
+        cost_micros     INTEGER NOT NULL,
+        priced_micros   INTEGER NOT NULL,
+        work_ms         INTEGER NOT NULL,
+        questions       INTEGER NOT NULL,
+        ruled           INTEGER NOT NULL,
+        PRIMARY KEY (day, agent, model, tenant, person, flow)
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

@@ -5,10 +5,14 @@
 use super::events::{LIVE, corrupt};
 use crate::{
     LogSize,
-    sqlite::db::{failure::SqliteFailure, schema::integer},
+    sqlite::{
+        db::{failure::SqliteFailure, schema::integer},
+        search::usage_totals::{self, LastUsage},
+    },
 };
 use a2a_hub_protocol::id::{TaskId, TenantId};
 use rusqlite::{Connection, params};
+use std::collections::HashMap;
 
 /// Query for the deletable tasks, oldest first. The tasks in use are searched from the unfinished
 /// ones down, which are few: once for each query, not for each task.
@@ -78,15 +82,24 @@ pub(in crate::sqlite) fn sizes(db: &Connection) -> Result<Vec<LogSize>, SqliteFa
     Ok(sizes)
 }
 
-/// Deletes the deletable ones of these tasks, and returns the number of those that it knew.
-pub(in crate::sqlite) fn forget(db: &Connection, tasks: &[TaskId]) -> Result<usize, SqliteFailure> {
+/// Deletes the deletable ones of these tasks, and returns the number of those that it knew. Their
+/// usage, which `usage` has as of an earlier moment, is added to the totals.
+pub(in crate::sqlite) fn forget(
+    db: &Connection,
+    tasks: &[TaskId],
+    mut usage: HashMap<TaskId, LastUsage>,
+) -> Result<usize, SqliteFailure> {
     let mut task = db.prepare_cached(&deletion())?;
     let mut events = db.prepare_cached("DELETE FROM events WHERE task = ?1")?;
     let mut fold = db.prepare_cached("DELETE FROM folds WHERE task = ?1")?;
     let mut pushes = db.prepare_cached("DELETE FROM pushes WHERE task = ?1")?;
     let mut forgotten = 0;
     for id in tasks {
+        let usage = usage_totals::latest(db, id, usage.remove(id))?;
         if task.execute([id.as_str()])? > 0 {
+            if let Some(usage) = usage {
+                usage_totals::add(db, &usage)?;
+            }
             events.execute([id.as_str()])?;
             fold.execute([id.as_str()])?;
             pushes.execute([id.as_str()])?;

@@ -1,0 +1,48 @@
+//! Search for tasks by their words, and the usage of tasks.
+
+use crate::{error::HubError, tasks::Tasks};
+use a2a_hub_core::search::{SearchTerms, excerpt};
+use a2a_hub_protocol::operation::{
+    SearchQuery, SearchResult, SearchResults, UsageQuery, UsageReport,
+};
+use a2a_hub_store::{FoundTask, Head, SearchIndexState, StorageError};
+
+impl Tasks {
+    /// Tasks that contain all terms of a query, the newest first.
+    pub async fn search(&self, query: &SearchQuery) -> Result<SearchResults, HubError> {
+        let terms = SearchTerms::parse(&query.query)?;
+        let page = self.storage.search_tasks(&terms, query).await?;
+        let SearchIndexState { pending, failure } = self.storage.search_index();
+        Ok(SearchResults {
+            results: page.tasks.into_iter().map(result).collect(),
+            next: page.next.map(|next| next.to_string()),
+            pending,
+            failure,
+        })
+    }
+
+    /// Sums of the usage of tasks, including those that were deleted.
+    pub async fn usage(&self, query: &UsageQuery) -> Result<UsageReport, StorageError> {
+        self.storage.usage(query).await
+    }
+
+    /// Warning that the index for searches cannot be written now, and how to fix it.
+    pub fn search_index_failure(&self) -> Option<String> {
+        let failure = self.storage.search_index().failure?;
+        Some(format!("the index for searches is behind: {failure}"))
+    }
+}
+
+fn result(found: FoundTask) -> SearchResult {
+    let FoundTask { head, excerpt: marked } = found;
+    let Head { task, context, agent, state, created, updated, .. } = head;
+    SearchResult {
+        task_id: task,
+        agent_id: agent,
+        context_id: context,
+        state,
+        created_at: created,
+        updated_at: updated,
+        excerpt: excerpt(&marked),
+    }
+}

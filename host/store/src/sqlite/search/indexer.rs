@@ -1,0 +1,202 @@
+//! Thread that has the index follow the logs.
+
+use super::{
+    file::{self, OpenFailure},
+    queue::{Queue, Work},
+    stored, task_reader,
+};
+use crate::sqlite::{
+    db::{error, failure::SqliteFailure, readers::Readers, schema},
+    log::events,
+};
+use a2a_hub_protocol::id::TaskId;
+use rusqlite::Connection;
+use std::{path::Path, slice, time::Duration};
+
+/// Pause after a failure.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Tasks that are written in one transaction.
+const AT_ONCE: usize = 200;
+
+/// Tasks that are compared together.
+const COMPARED: usize = 1_000;
+
+/// Id behind those of all tasks.
+const BEHIND_ALL: &str = "\u{10ffff}";
+
+/// Failure of the indexer.
+enum Failure {
+    /// The index cannot be opened.
+    Open(OpenFailure),
+    /// A statement of the index failed.
+    Index(rusqlite::Error),
+    /// The logs cannot be read.
+    Log(SqliteFailure),
+    /// A search could not read the index, which is sound.
+    Suspect,
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(why: rusqlite::Error) -> Self {
+        Self::Index(why)
+    }
+}
+
+impl Failure {
+    /// True if the index is to be made anew.
+    fn is_damage(&self) -> bool {
+        match self {
+            Self::Open(OpenFailure::Sql(why)) | Self::Index(why) => error::is_damage(why),
+            Self::Open(OpenFailure::Unusable(_)) => true,
+            Self::Open(OpenFailure::File(_)) | Self::Log(_) | Self::Suspect => false,
+        }
+    }
+
+    /// Sentence for the operator.
+    fn text(self, file: &Path) -> String {
+        let of_file = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
+        match self {
+            Self::Open(OpenFailure::File(why)) => {
+                error::no_file(&format!("open {}", file.display()), &why).to_string()
+            }
+            Self::Open(OpenFailure::Unusable(why)) => {
+                format!("{}; it is made anew", of_file(&why))
+            }
+            Self::Open(OpenFailure::Sql(why)) | Self::Index(why) => {
+                let is_damage = error::is_damage(&why);
+                let fix = if is_damage { "it is made anew" } else { error::way_out(&why) };
+                format!("{}; {fix}", of_file(&why))
+            }
+            Self::Log(why) => crate::StorageError::from(why).to_string(),
+            Self::Suspect => of_file(&"it could not be read, and is opened again"),
+        }
+    }
+}
+
+/// Follows the logs in `hub` until the store is closed. Whatever fails is tried again.
+pub(super) fn run(queue: &Queue, file: &Path, hub: &Path) {
+    while !queue.is_ended() {
+        let Err(failure) = follow(queue, file, hub) else { return };
+        let is_damage = failure.is_damage();
+        let is_suspect = matches!(failure, Failure::Suspect);
+        let pause = if is_damage || is_suspect { Duration::ZERO } else { RETRY };
+        let why = failure.text(file);
+        if is_damage {
+            // Readers of the old file end with their searches.
+            queue.failed(&why, true, Duration::ZERO);
+            if let Err(unremoved) = file::remove_file(file) {
+                queue.failed(&format!("delete {}: {unremoved}", file.display()), true, RETRY);
+            }
+        } else {
+            queue.failed(&why, is_suspect, pause);
+        }
+    }
+}
+
+fn follow(queue: &Queue, file: &Path, hub: &Path) -> Result<(), Failure> {
+    let index = file::open(file).map_err(Failure::Open)?;
+    let logs = schema::open_to_read(hub).map_err(|why| Failure::Log(why.into()))?;
+    queue.opened(Readers::new(file.to_owned()));
+    let follower = Follower { queue, index, logs };
+    loop {
+        match queue.next(AT_ONCE) {
+            Work::End => return Ok(()),
+            Work::Check => {
+                follower.index.execute("INSERT INTO texts (texts) VALUES ('integrity-check')", [])?;
+                return Err(Failure::Suspect);
+            }
+            Work::Compare => follower.compare()?,
+            Work::Tasks(tasks) => follower.update(&tasks)?,
+        }
+    }
+}
+
+struct Follower<'a> {
+    queue: &'a Queue,
+    index: Connection,
+    logs: Connection,
+}
+
+impl Follower<'_> {
+    /// Compares all tasks with the index, the newest first, and updates those that differ.
+    fn compare(&self) -> Result<(), Failure> {
+        self.queue.begin_comparison();
+        let count = events::tally(&self.logs).map_err(Failure::Log)?;
+        let stored: u64 = count.iter().map(|tally| tally.tasks).sum();
+        let mut unwritten = stored.saturating_sub(stored::count(&self.index)?);
+        self.queue.set_in_work(unwritten);
+        let mut before = BEHIND_ALL.to_owned();
+        while !self.queue.is_ended() {
+            let page = self.page(&before).map_err(Failure::Log)?;
+            let is_last = page.len() < COMPARED;
+            let from = page.last().filter(|_| !is_last).map(|(id, _)| id.clone());
+            let from = from.unwrap_or_default();
+            let mut known = stored::seqs(&self.index, &from, &before)?;
+            let differs = |(id, seq): (String, i64)| (known.remove(&id) != Some(seq)).then_some(id);
+            let changed: Vec<_> = page.into_iter().filter_map(differs).collect();
+            // What is left of `known` was deleted.
+            let tasks = changed.into_iter().chain(known.into_keys()).map(TaskId::new);
+            let tasks: Vec<_> = tasks.collect();
+            for tasks in tasks.chunks(AT_ONCE) {
+                self.update(tasks)?;
+                unwritten = unwritten.saturating_sub(tasks.len() as u64);
+                self.queue.set_in_work(unwritten);
+                if self.queue.is_ended() {
+                    return Ok(());
+                }
+            }
+            if is_last {
+                self.queue.compared();
+                self.queue.wrote();
+                break;
+            }
+            before = from;
+        }
+        Ok(())
+    }
+
+    /// Ids and event numbers of stored tasks, the newest first.
+    fn page(&self, before: &str) -> Result<Vec<(String, i64)>, SqliteFailure> {
+        let sql = "SELECT id, seq FROM tasks WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+        let mut found = self.logs.prepare_cached(sql)?;
+        let limit = schema::integer(COMPARED as u64);
+        let rows = found.query_map(rusqlite::params![before, limit], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Updates the entries of these tasks in one transaction, and deletes those of deleted ones.
+    fn update(&self, tasks: &[TaskId]) -> Result<(), Failure> {
+        let mut has_deleted = false;
+        let change = self.index.unchecked_transaction()?;
+        for task in tasks {
+            match events::head(&self.logs, task).map_err(Failure::Log)? {
+                None => has_deleted |= stored::forget(&change, task)?,
+                Some(head) => {
+                    let mut known = stored::origins(&change, slice::from_ref(task))?;
+                    let entry = task_reader::entry(&self.logs, &head, known.remove(task));
+                    stored::put(&change, &head, &entry.map_err(Failure::Log)?)?;
+                }
+            }
+        }
+        change.commit()?;
+        self.queue.wrote();
+        if has_deleted {
+            self.wipe_log()?;
+        }
+        Ok(())
+    }
+
+    /// Moves the write-ahead log into the index and empties it, so that deleted texts are in
+    /// neither.
+    fn wipe_log(&self) -> Result<(), Failure> {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let is_busy: i64 = self.index.query_row(sql, [], |row| row.get(0))?;
+        if is_busy != 0 {
+            tracing::debug!("a reader holds the log of the index, which the next deletion empties");
+        }
+        Ok(())
+    }
+}

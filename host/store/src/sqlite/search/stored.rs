@@ -1,0 +1,250 @@
+//! Rows of the index.
+
+use super::facets;
+use crate::{
+    Head, StorageError,
+    sqlite::db::{error, failure::SqliteFailure},
+};
+use a2a_hub_core::{
+    search::{HIT_BEGINS, HIT_ENDS, IndexedText, order_of},
+    usage::{UsageAmounts, UsageEntry},
+};
+use a2a_hub_protocol::id::TaskId;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::collections::HashMap;
+
+/// Words of an excerpt.
+const EXCERPT_WORDS: i64 = 20;
+
+/// Origin of a task: what its tree knows at its creation. Unknown parts are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::sqlite) struct Origin {
+    /// Identity of the principal that began the tree.
+    pub(in crate::sqlite) person: String,
+    /// Agent at the root of the tree.
+    pub(in crate::sqlite) flow: String,
+}
+
+/// Task that matches a full-text query.
+pub(super) struct Candidate {
+    /// Number in the index.
+    pub(super) number: i64,
+    /// Task.
+    pub(super) task: TaskId,
+    /// Origin.
+    pub(super) origin: Origin,
+}
+
+/// Usage of a task, as of event `seq`.
+pub(super) struct TaskUsage {
+    /// Number of the last counted event.
+    pub(super) seq: i64,
+    /// Origin.
+    pub(super) origin: Origin,
+    /// Usage by day and model.
+    pub(super) entries: Vec<UsageEntry>,
+}
+
+/// Contents of a task for the index.
+pub(super) struct TaskEntry {
+    /// Texts.
+    pub(super) text: IndexedText,
+    /// Usage.
+    pub(super) usage: TaskUsage,
+}
+
+/// Columns of [`UsageAmounts`], in its order.
+pub(super) const AMOUNTS: &str = "tasks, without_tokens, without_cost, input_tokens, output_tokens,
+    cached_tokens, cost_micros, priced_micros, work_ms, questions, ruled";
+
+/// Reads [`AMOUNTS`] from the column `first` on.
+pub(super) fn amounts(row: &Row<'_>, first: usize) -> rusqlite::Result<UsageAmounts> {
+    let mut amounts = [0; UsageAmounts::COUNT];
+    for (column, amount) in (first..).zip(&mut amounts) {
+        *amount = row.get(column)?;
+    }
+    Ok(UsageAmounts::from_array(amounts))
+}
+
+/// Result of a read of the index; damage is an error of its own.
+pub(super) fn judged<T>(read: rusqlite::Result<T>) -> Result<T, SqliteFailure> {
+    read.map_err(|why| {
+        if error::is_damage(&why) {
+            let subject = "the index for searches".to_owned();
+            return StorageError::Corrupt { subject, why: why.to_string() }.into();
+        }
+        why.into()
+    })
+}
+
+/// Stores a task in place of its earlier entry.
+pub(super) fn put(db: &Connection, head: &Head, entry: &TaskEntry) -> rusqlite::Result<()> {
+    let task = head.task.as_str();
+    let number = match number_of(db, task)? {
+        Some(number) => {
+            forget_number(db, number)?;
+            number
+        }
+        None => free_number(db, task)?,
+    };
+    let TaskEntry { text, usage: TaskUsage { seq, origin, entries } } = entry;
+    let sql = "INSERT INTO tasks (number, task, seq, person, flow) VALUES (?1, ?2, ?3, ?4, ?5)";
+    db.prepare_cached(sql)?.execute(params![number, task, seq, origin.person, origin.flow])?;
+    let sql = "INSERT INTO texts (rowid, facets, asked, answered) VALUES (?1, ?2, ?3, ?4)";
+    let facets = facets::of_task(&head.agent, &head.context);
+    db.prepare_cached(sql)?.execute(params![number, facets, text.asked, text.answered])?;
+    let sql = format!(
+        "INSERT INTO usage (number, day, model, {AMOUNTS})
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+    );
+    let mut insert = db.prepare_cached(&sql)?;
+    for UsageEntry { day, model, amounts } in entries {
+        let [a, b, c, d, e, f, g, h, i, j, k] = amounts.to_array();
+        insert.execute(params![number, day, model, a, b, c, d, e, f, g, h, i, j, k])?;
+    }
+    Ok(())
+}
+
+/// Deletes a task from the index; true if it was there.
+pub(super) fn forget(db: &Connection, task: &TaskId) -> rusqlite::Result<bool> {
+    let Some(number) = number_of(db, task.as_str())? else { return Ok(false) };
+    forget_number(db, number)?;
+    Ok(true)
+}
+
+fn forget_number(db: &Connection, number: i64) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM texts WHERE rowid = ?1",
+        "DELETE FROM usage WHERE number = ?1",
+        "DELETE FROM tasks WHERE number = ?1",
+    ] {
+        db.prepare_cached(sql)?.execute([number])?;
+    }
+    Ok(())
+}
+
+fn number_of(db: &Connection, task: &str) -> rusqlite::Result<Option<i64>> {
+    let sql = "SELECT number FROM tasks WHERE task = ?1";
+    db.prepare_cached(sql)?.query_row([task], |row| row.get(0)).optional()
+}
+
+/// Number for a new task. Two tasks of one millisecond seldom have the same.
+fn free_number(db: &Connection, task: &str) -> rusqlite::Result<i64> {
+    let mut taken = db.prepare_cached("SELECT 1 FROM tasks WHERE number = ?1")?;
+    let mut number = order_of(task).max(1);
+    while taken.exists([number])? {
+        number += 1;
+    }
+    Ok(number)
+}
+
+/// Tasks that match, with lower numbers than `before`, the newest first.
+pub(super) fn candidates(
+    db: &Connection,
+    matching: &str,
+    before: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<Candidate>> {
+    let sql = "SELECT rowid FROM texts WHERE texts MATCH ?1 AND rowid < ?2
+        ORDER BY rowid DESC LIMIT ?3";
+    // One moment for both statements.
+    let moment = db.unchecked_transaction()?;
+    let mut found = moment.prepare_cached(sql)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = found.query(params![matching, before, limit])?;
+    let mut by_number =
+        moment.prepare_cached("SELECT task, person, flow FROM tasks WHERE number = ?1")?;
+    let mut candidates = Vec::new();
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        let candidate = |row: &Row<'_>| {
+            let origin = Origin { person: row.get(1)?, flow: row.get(2)? };
+            Ok(Candidate { number, task: TaskId::new(row.get::<_, String>(0)?), origin })
+        };
+        candidates.push(by_number.query_row([number], candidate)?);
+    }
+    Ok(candidates)
+}
+
+/// Marked excerpts of tasks that match. Empty for one that has changed since.
+pub(super) fn excerpts(
+    db: &Connection,
+    matching: &str,
+    numbers: &[i64],
+) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT snippet(texts, 2, ?3, ?4, '…', ?5), snippet(texts, 1, ?3, ?4, '…', ?5)
+        FROM texts WHERE texts MATCH ?1 AND rowid = ?2";
+    let mut found = db.prepare_cached(sql)?;
+    let [begins, ends] = [HIT_BEGINS, HIT_ENDS].map(String::from);
+    let mut excerpts = Vec::new();
+    for number in numbers {
+        let values = params![matching, number, begins, ends, EXCERPT_WORDS];
+        let both = |row: &Row<'_>| Ok([row.get::<_, String>(0)?, row.get(1)?]);
+        let both = found.query_row(values, both).optional()?;
+        let hits = |text: &String| text.matches(HIT_BEGINS).count();
+        // The agent's text, unless the client's has more of the words.
+        let best = both.map(|[answered, asked]| {
+            if hits(&asked) > hits(&answered) { asked } else { answered }
+        });
+        excerpts.push(best.unwrap_or_default());
+    }
+    Ok(excerpts)
+}
+
+/// Event numbers of the tasks between two ids, as the index knows them.
+pub(super) fn seqs(
+    db: &Connection,
+    from: &str,
+    before: &str,
+) -> rusqlite::Result<HashMap<String, i64>> {
+    let sql = "SELECT task, seq FROM tasks WHERE task >= ?1 AND task < ?2";
+    let mut found = db.prepare_cached(sql)?;
+    let rows = found.query_map([from, before], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+/// Number of tasks in the index.
+pub(super) fn count(db: &Connection) -> rusqlite::Result<u64> {
+    let count: i64 = db.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
+/// Origins of tasks, as far as the index knows them.
+pub(super) fn origins(
+    db: &Connection,
+    tasks: &[TaskId],
+) -> rusqlite::Result<HashMap<TaskId, Origin>> {
+    let mut found = db.prepare_cached("SELECT person, flow FROM tasks WHERE task = ?1")?;
+    let mut origins = HashMap::new();
+    for task in tasks {
+        let origin = |row: &Row<'_>| Ok(Origin { person: row.get(0)?, flow: row.get(1)? });
+        let origin = found.query_row([task.as_str()], origin).optional()?;
+        origins.extend(origin.map(|origin| (task.clone(), origin)));
+    }
+    Ok(origins)
+}
+
+/// Usage of all tasks by their ids, without the days before `since`.
+pub(super) fn usage(
+    db: &Connection,
+    since: Option<&str>,
+) -> rusqlite::Result<HashMap<String, TaskUsage>> {
+    let sql = format!(
+        "SELECT t.task, t.seq, t.person, t.flow, u.day, u.model, {AMOUNTS}
+        FROM tasks t LEFT JOIN usage u ON u.number = t.number AND u.day >= ?1"
+    );
+    let mut found = db.prepare_cached(&sql)?;
+    let mut rows = found.query([since.unwrap_or_default()])?;
+    let mut usage = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let task: String = row.get(0)?;
+        let origin = Origin { person: row.get(2)?, flow: row.get(3)? };
+        let of = TaskUsage { seq: row.get(1)?, origin, entries: Vec::new() };
+        let known = usage.entry(task).or_insert(of);
+        if let Some(day) = row.get::<_, Option<String>>(4)? {
+            let (model, amounts) = (row.get(5)?, amounts(row, 6)?);
+            known.entries.push(UsageEntry { day, model, amounts });
+        }
+    }
+    Ok(usage)
+}

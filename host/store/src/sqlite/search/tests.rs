@@ -1,0 +1,406 @@
+//! Tests of the index: what it finds after damage, and what deleted tasks leave in it.
+
+use super::{file, stored};
+use crate::{
+    FoundPage, Storage, StorageError, TaskLog as _, TaskSearch as _, UsageStore as _,
+    contract::{agent, at, chunk, created, status},
+    sqlite::SqliteStorage,
+};
+use a2a_hub_core::{
+    search::SearchTerms,
+    task::{metadata::PENDING_MESSAGES, tree_budget::Usage},
+};
+use a2a_hub_protocol::{
+    event::TaskEvent,
+    id::TaskId,
+    message::{Message, Role},
+    operation::{SearchQuery, UsageKey, UsageQuery},
+    task::TaskState,
+};
+use futures::future::join_all;
+use proptest::prelude::*;
+use serde_json::json;
+use std::{fs, path::Path, sync::Arc, time::Duration};
+use tokio::{
+    runtime::Runtime,
+    time::{Instant, sleep, timeout},
+};
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn query(text: &str) -> SearchQuery {
+    SearchQuery {
+        query: text.to_owned(),
+        agent: None,
+        context: None,
+        tenant: None,
+        state: None,
+        since: None,
+        person: None,
+        after: None,
+        limit: 20,
+    }
+}
+
+async fn search(storage: &SqliteStorage, query: &SearchQuery) -> Result<FoundPage, StorageError> {
+    storage.search_tasks(&SearchTerms::parse(&query.query).unwrap(), query).await
+}
+
+async fn count(storage: &SqliteStorage, text: &str) -> usize {
+    search(storage, &query(text)).await.unwrap().tasks.len()
+}
+
+async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !holds().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, wait).await.expect("it holds soon");
+}
+
+async fn followed(storage: &SqliteStorage) {
+    until(async || storage.search_index().pending == 0).await;
+}
+
+/// Creation of a task with this request.
+fn asked(id: &TaskId, text: &str) -> Arc<TaskEvent> {
+    let mut event = Arc::unwrap_or_clone(created(id, "c"));
+    if let TaskEvent::Created(created) = &mut event {
+        created.task.history = vec![Message::text(Role::User, text)];
+    }
+    Arc::new(event)
+}
+
+async fn add(storage: &SqliteStorage, text: &str) -> TaskId {
+    let id = TaskId::fresh();
+    let end = status(TaskState::Canceled, 1, None);
+    storage.append(&id, 0, vec![asked(&id, text), chunk(text), end]).await.unwrap();
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unusable_index_is_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file::path(dir.path());
+    let mut words = vec!["first".to_owned()];
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    add(&storage, "first").await;
+    followed(&storage).await;
+    drop(storage);
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 6] = [
+        ("missing", |path| fs::remove_file(path).unwrap()),
+        ("empty", |path| fs::write(path, "").unwrap()),
+        ("garbage", |path| fs::write(path, "x".repeat(9_000)).unwrap()),
+        ("torn", |path| {
+            let mut bytes = fs::read(path).unwrap();
+            let from = bytes.len().min(8_192);
+            bytes[4_096..from].fill(0xa5);
+            fs::write(path, bytes).unwrap();
+        }),
+        ("other", |path| {
+            let db = rusqlite::Connection::open(path).unwrap();
+            db.pragma_update(None, "user_version", 99).unwrap();
+        }),
+        ("behind", |path| {
+            let db = rusqlite::Connection::open(path).unwrap();
+            db.execute_batch("UPDATE tasks SET seq = seq - 1; DELETE FROM texts").unwrap();
+        }),
+    ];
+    for (name, harm) in harms {
+        harm(&path);
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        followed(&storage).await;
+        for word in &words {
+            assert_eq!(count(&storage, word).await, 1, "{word} after {name}");
+        }
+        assert_eq!(storage.search_index(), <_>::default(), "{name}");
+        add(&storage, name).await;
+        followed(&storage).await;
+        words.push(name.to_owned());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_at_work_is_repaired() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    add(&storage, "remember").await;
+    followed(&storage).await;
+    let db = rusqlite::Connection::open(file::path(dir.path())).unwrap();
+    db.execute_batch("DELETE FROM texts_data WHERE id > 1").unwrap();
+    drop(db);
+    until(async || search(&storage, &query("remember")).await.is_ok_and(|it| it.tasks.len() == 1))
+        .await;
+}
+
+/// What cannot be written is reported, delays no task, and heals itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn blocked_index_is_reported_and_heals() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file::path(dir.path());
+    fs::create_dir(&path).unwrap();
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    let id = add(&storage, "remember").await;
+    until(async || storage.search_index().failure.is_some()).await;
+    let failure = storage.search_index().failure.unwrap();
+    assert!(failure.contains("search.db"), "{failure}");
+    assert!(storage.search_index().pending > 0);
+    let refused = search(&storage, &query("remember")).await.unwrap_err().to_string();
+    assert!(refused.contains("search.db"), "{refused}");
+    // Usage is read from the log.
+    let by_task = UsageQuery { by: UsageKey::Task, since: None, tenant: None, limit: 9 };
+    assert_eq!(storage.usage(&by_task).await.unwrap().groups[0].key, id.as_str());
+    fs::remove_dir(&path).unwrap();
+    followed(&storage).await;
+    assert_eq!(count(&storage, "remember").await, 1);
+    assert_eq!(storage.search_index().failure, None);
+}
+
+/// A full disk: SQLite refuses to make the file longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn full_disk_keeps_what_is_indexed() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = file::open(&file::path(dir.path())).unwrap();
+    let pages: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    db.pragma_update(None, "max_page_count", pages + 4).unwrap();
+    let id = TaskId::fresh();
+    let entry = |text: &str| {
+        let text = a2a_hub_core::search::IndexedText { asked: text.to_owned(), ..<_>::default() };
+        let usage = stored::TaskUsage { seq: 1, origin: <_>::default(), entries: Vec::new() };
+        stored::TaskEntry { text, usage }
+    };
+    let head = |id: &TaskId| crate::Head {
+        task: id.clone(),
+        context: a2a_hub_protocol::id::ContextId::new("c"),
+        agent: agent("echo"),
+        state: TaskState::Working,
+        seq: 1,
+        created: at(0),
+        updated: at(0),
+        directory: None,
+        parent: None,
+        workflow: None,
+    };
+    stored::put(&db, &head(&id), &entry("remember")).unwrap();
+    let long = (0..40_000).map(|n| format!("{n} ")).collect::<String>();
+    let change = db.unchecked_transaction().unwrap();
+    let full = stored::put(&change, &head(&TaskId::fresh()), &entry(&long)).unwrap_err();
+    assert_eq!(full.sqlite_error_code(), Some(rusqlite::ErrorCode::DiskFull), "{full}");
+    drop(change);
+    let all = "{asked answered} : (\"remember\")";
+    assert_eq!(stored::candidates(&db, all, i64::MAX, 9).unwrap().len(), 1);
+    db.pragma_update(None, "max_page_count", 1 << 20).unwrap();
+    stored::put(&db, &head(&TaskId::fresh()), &entry(&long)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_text_leaves_no_bytes() {
+    const SECRET: &str = "xylophonequartet";
+    let dir = tempfile::tempdir().unwrap();
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    let mut ids = Vec::new();
+    for n in 0..30 {
+        let words = if n % 3 == 0 { SECRET } else { "ordinary" };
+        ids.push(add(&storage, &format!("{words} number{n} {}", "filler ".repeat(n * 20))).await);
+    }
+    followed(&storage).await;
+    assert_eq!(count(&storage, SECRET).await, 10);
+    let holds_secret = || {
+        ["search.db", "search.db-wal"].iter().any(|name| {
+            let bytes = fs::read(dir.path().join(name)).unwrap_or_default();
+            bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+        })
+    };
+    assert!(holds_secret());
+    let secret = ids.iter().step_by(3).cloned().collect();
+    storage.forget_tasks(secret).await.unwrap();
+    assert_eq!(count(&storage, SECRET).await, 0, "at once");
+    until(async || !holds_secret()).await;
+    assert_eq!(search(&storage, &query("ordinary")).await.unwrap().tasks.len(), 20);
+}
+
+/// A filter that few tasks match ends within the budget of a page, and its cursor goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn rare_filter_is_paged() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    let rare = TaskId::fresh();
+    storage.append(&rare, 0, vec![asked(&rare, "common")]).await.unwrap();
+    for _ in 0..=super::MAX_EXAMINED / 64 + 8 {
+        join_all((0..64).map(|_| add(&storage, "common"))).await;
+    }
+    followed(&storage).await;
+    let mut wanted = SearchQuery { state: Some(TaskState::Submitted), ..query("common") };
+    let first = search(&storage, &wanted).await.unwrap();
+    assert_eq!((first.tasks.len(), first.next.is_some()), (0, true));
+    wanted.after = first.next;
+    let second = search(&storage, &wanted).await.unwrap();
+    assert_eq!((second.tasks.len(), second.next), (1, None));
+}
+
+/// Fills a store with tasks, and returns the slowest of some searches.
+#[expect(clippy::print_stdout, reason = "the figures of a measurement")]
+async fn slowest_search(tasks: usize) -> Duration {
+    const WORDS: [&str; 12] = [
+        "parser", "retry", "flaky", "test", "database", "timeout", "review", "merge", "login",
+        "cache", "button", "deploy",
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let storage = Arc::new(SqliteStorage::open(dir.path()).unwrap());
+    let texts = |n: usize| {
+        let words = (0..60).map(|at| WORDS[(n * 7 + at * at + n / 13) % WORDS.len()]);
+        format!("common request{n} {}", words.collect::<Vec<_>>().join(" "))
+    };
+    for first in (0..tasks).step_by(64) {
+        let appends = (first..tasks.min(first + 64)).map(|n| {
+            let storage = Arc::clone(&storage);
+            async move {
+                let id = TaskId::fresh();
+                let end = status(TaskState::Completed, 1, Some(&texts(n + 5)));
+                let log = vec![asked(&id, &texts(n)), status(TaskState::Working, 1, None), end];
+                storage.append(&id, 0, log).await.unwrap();
+            }
+        });
+        join_all(appends).await;
+    }
+    let filled = Instant::now();
+    timeout(Duration::from_secs(900), async {
+        while storage.search_index().pending > 0 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await
+    .unwrap();
+    let indexed = filled.elapsed();
+    let mut slowest = Duration::ZERO;
+    for text in ["common", "parser retry", "\"flaky test\"", "request77", "pars* dep*", "nothing"] {
+        for agent_name in [None, Some("echo"), Some("codex")] {
+            for state in [None, Some(TaskState::Failed)] {
+                let agent = agent_name.map(agent);
+                let wanted = SearchQuery { agent, state, ..query(text) };
+                let begun = Instant::now();
+                search(&storage, &wanted).await.unwrap();
+                let took = begun.elapsed();
+                println!("{text} {agent_name:?} {state:?}: {took:?}");
+                slowest = slowest.max(took);
+            }
+        }
+    }
+    let begun = Instant::now();
+    let by_agent = UsageQuery { by: UsageKey::Agent, since: None, tenant: None, limit: 9 };
+    let counted = storage.usage(&by_agent).await.unwrap().total.tasks;
+    println!("usage of {counted} tasks: {:?}; indexed after {indexed:?}", begun.elapsed());
+    let bytes = fs::metadata(file::path(dir.path())).unwrap().len();
+    println!("index of {tasks} tasks: {bytes} bytes; slowest search: {slowest:?}");
+    slowest
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn search_of_some_tasks_is_fast() {
+    let slowest = slowest_search(3_000).await;
+    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "fills a store with 100,000 tasks, which takes minutes"]
+async fn search_of_100_000_tasks_takes_less_than_50_ms() {
+    let slowest = slowest_search(100_000).await;
+    assert!(slowest < Duration::from_millis(50), "{slowest:?}");
+}
+
+#[derive(Clone, Debug)]
+struct Report {
+    tokens: u64,
+    cents: u32,
+    model: u8,
+    ends_run: bool,
+}
+
+fn reports() -> impl Strategy<Value = Vec<Report>> {
+    let report = (0..5_000_u64, 0..900_u32, 0..3_u8, any::<bool>()).prop_map(
+        |(tokens, cents, model, ends_run)| Report { tokens, cents, model, ends_run },
+    );
+    prop::collection::vec(report, 0..6)
+}
+
+/// Log of a task whose agent reports this.
+fn log_of(id: &TaskId, reports: &[Report], is_over: bool) -> Vec<Arc<TaskEvent>> {
+    let mut log = vec![created(id, "c"), status(TaskState::Working, 1, None)];
+    let mut add = |ms: u64, facts: serde_json::Value| {
+        let mut event = Arc::unwrap_or_clone(status(TaskState::Working, ms, None));
+        if let TaskEvent::Status(update) = &mut event {
+            update.metadata = facts.as_object().cloned();
+        }
+        log.push(Arc::new(event));
+    };
+    for (ms, report) in (2..).zip(reports) {
+        let Report { tokens, cents, model, ends_run } = report;
+        add(ms, json!({ "usage": { "input_tokens": tokens, "output_tokens": 2 },
+            "cost_usd": f64::from(*cents) / 100.0, "model": format!("m{model}") }));
+        if *ends_run {
+            add(ms, json!({ PENDING_MESSAGES: ["x"] }));
+        }
+    }
+    if is_over {
+        log.push(status(TaskState::Completed, 50, None));
+    }
+    log
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// The sum over all logs, by the metadata that clients see, is the usage; also after the
+    /// deletion of any tasks, a restart, and the loss of the index.
+    #[test]
+    fn usage_equals_sum_over_logs(
+        tasks in prop::collection::vec((reports(), any::<bool>(), any::<bool>()), 1..12),
+        waits in any::<bool>(),
+        loses_index in any::<bool>(),
+    ) {
+        let runtime = Runtime::new().unwrap();
+        runtime.block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            let storage = SqliteStorage::open(dir.path()).unwrap();
+            let mut sum = Usage::default();
+            let mut deleted = Vec::new();
+            for (reports, is_over, is_deleted) in &tasks {
+                let id = TaskId::fresh();
+                storage.append(&id, 0, log_of(&id, reports, *is_over)).await.unwrap();
+                let task = storage.task(&id).await.unwrap().unwrap().task;
+                sum.add(Usage::from_metadata(task.metadata.as_ref()));
+                deleted.extend((*is_over && *is_deleted).then_some(id));
+            }
+            if waits {
+                followed(&storage).await;
+            }
+            check(&storage, tasks.len(), sum).await;
+            let count = deleted.len();
+            assert_eq!(storage.forget_tasks(deleted).await, Ok(count));
+            check(&storage, tasks.len(), sum).await;
+            drop(storage);
+            if loses_index {
+                file::remove(dir.path()).unwrap();
+            }
+            let storage = SqliteStorage::open(dir.path()).unwrap();
+            check(&storage, tasks.len(), sum).await;
+            followed(&storage).await;
+            check(&storage, tasks.len(), sum).await;
+        });
+    }
+}
+
+async fn check(storage: &impl Storage, tasks: usize, sum: Usage) {
+    for by in UsageKey::ALL {
+        let query = UsageQuery { by, since: None, tenant: None, limit: 1_000 };
+        let report = storage.usage(&query).await.unwrap();
+        let total = &report.total;
+        assert_eq!((total.tasks, report.uncounted), (tasks as u64, 0));
+        let tokens = total.input_tokens.unwrap_or(0) + total.output_tokens.unwrap_or(0);
+        assert_eq!(tokens, sum.tokens, "{by:?}");
+        let cost = total.cost_usd.unwrap_or(0.0);
+        assert!((cost - sum.cost_usd).abs() < 1e-4, "{cost} is not {}", sum.cost_usd);
+    }
+}
