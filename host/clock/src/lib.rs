@@ -1,5 +1,6 @@
 //! Wall-clock time in the formats of A2A and HTTP, and planned times.
 
+pub mod quiet_hours;
 pub mod schedule;
 
 use std::time::Duration;

@@ -12,6 +12,7 @@ pub mod grant;
 pub mod health;
 pub mod http_name;
 pub mod identity;
+pub mod notify;
 pub mod permission;
 pub mod plugin;
 pub mod push;

@@ -75,6 +75,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     people::removal_passes_automation_on(&make()).await;
     automation::schedule_states_are_replaced_by_name(&make()).await;
     automation::trigger_states_are_replaced_by_name(&make()).await;
+    automation::notifier_states_are_replaced_by_name(&make()).await;
     tenants::tenants_are_isolated(&make()).await;
     tenants::logs_are_measured_by_tenant(&make()).await;
     search::words_are_found_in_visible_tasks(&make()).await;

@@ -40,7 +40,7 @@ pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
 pub use usage::UsageStore;
 
 use a2a_hub_clock::schedule;
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_core::{access_control::Principal, notify::plan::NotifierState};
 use a2a_hub_protocol::{
     dialect::FinishedTask,
     event::{Created, SequencedEvent, TaskEvent},
@@ -264,6 +264,19 @@ pub trait TriggerStates: Send + Sync {
     async fn forget_trigger(&self, name: &str) -> Result<(), StorageError>;
 }
 
+/// States of notifiers, by the notifiers' names.
+#[async_trait::async_trait]
+pub trait NotifierStates: Send + Sync {
+    /// State of each known notifier, by name.
+    async fn notifiers(&self) -> Result<Vec<(String, NotifierState)>, StorageError>;
+
+    /// Stores the state of a notifier durably, in place of an earlier one.
+    async fn set_notifier(&self, name: &str, state: &NotifierState) -> Result<(), StorageError>;
+
+    /// Deletes the state of a notifier, if it exists.
+    async fn forget_notifier(&self, name: &str) -> Result<(), StorageError>;
+}
+
 /// Journals of replayable runs: the latest run's of each unfinished task. Entries are opaque.
 #[async_trait::async_trait]
 pub trait RunJournal: Send + Sync {
@@ -346,9 +359,9 @@ impl<S: TaskStore + Outbox + Memories + Automations + TopicStore + PeopleStore +
 }
 
 /// States of what the hub starts by itself.
-pub trait Automations: ScheduleStates + TriggerStates {}
+pub trait Automations: ScheduleStates + TriggerStates + NotifierStates {}
 
-impl<S: ScheduleStates + TriggerStates> Automations for S {}
+impl<S: ScheduleStates + TriggerStates + NotifierStates> Automations for S {}
 
 /// Agents' memories: values by key, and context memories.
 pub trait Memories: AgentMemory + ContextMemory {}

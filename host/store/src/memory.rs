@@ -27,6 +27,7 @@ use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::MemoryKey,
     identity::{Person, PersonName},
+    notify::plan::NotifierState,
     plugin::installation::InstallationId,
 };
 use a2a_hub_protocol::{
@@ -77,6 +78,7 @@ struct Stored {
     deleted_usage: Vec<TaskUsage>,
     /// Origins of tasks with deleted ancestors.
     origins: BTreeMap<TaskId, TaskOrigin>,
+    notifiers: BTreeMap<String, NotifierState>,
     topics: BTreeMap<TenantId, TopicsOfTenant>,
     /// True if all writes are refused.
     refuses: bool,

@@ -1,7 +1,8 @@
-//! Contract tests for states of schedules and triggers.
+//! Contract tests for states of schedules, triggers and notifiers.
 
 use crate::Storage;
 use a2a_hub_clock::schedule::State;
+use a2a_hub_core::notify::plan::NotifierState;
 use a2a_hub_triggers::plan::TriggerState;
 
 pub(super) async fn schedule_states_are_replaced_by_name(storage: &impl Storage) {
@@ -35,4 +36,23 @@ pub(super) async fn trigger_states_are_replaced_by_name(storage: &impl Storage) 
     storage.forget_trigger("commits").await.unwrap();
     storage.forget_trigger("commits").await.unwrap();
     assert_eq!(storage.triggers().await.unwrap(), both[1..]);
+}
+
+pub(super) async fn notifier_states_are_replaced_by_name(storage: &impl Storage) {
+    assert_eq!(storage.notifiers().await, Ok(Vec::new()));
+    let state = |sent| {
+        let mut state = NotifierState::default();
+        state.sent = sent;
+        state
+    };
+    let mut failing = state(2);
+    failing.failed("\"no\"\n route".to_owned(), "2026".to_owned(), None);
+    storage.set_notifier("phone", &state(1)).await.unwrap();
+    storage.set_notifier("desk", &state(1)).await.unwrap();
+    storage.set_notifier("desk", &failing).await.unwrap();
+    let both = [("desk".to_owned(), failing), ("phone".to_owned(), state(1))];
+    assert_eq!(storage.notifiers().await.unwrap(), both);
+    storage.forget_notifier("desk").await.unwrap();
+    storage.forget_notifier("desk").await.unwrap();
+    assert_eq!(storage.notifiers().await.unwrap(), both[1..]);
 }

@@ -1,8 +1,9 @@
-//! States of schedules and triggers, in memory.
+//! States of schedules, triggers and notifiers, in memory.
 
 use super::MemoryStorage;
-use crate::{ScheduleStates, StorageError, TriggerStates};
+use crate::{NotifierStates, ScheduleStates, StorageError, TriggerStates};
 use a2a_hub_clock::schedule;
+use a2a_hub_core::notify::plan::NotifierState;
 use a2a_hub_triggers::plan::TriggerState;
 
 #[async_trait::async_trait]
@@ -35,6 +36,23 @@ impl TriggerStates for MemoryStorage {
 
     async fn forget_trigger(&self, name: &str) -> Result<(), StorageError> {
         self.to_write()?.triggers.remove(name);
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl NotifierStates for MemoryStorage {
+    async fn notifiers(&self) -> Result<Vec<(String, NotifierState)>, StorageError> {
+        Ok(self.lock().notifiers.clone().into_iter().collect())
+    }
+
+    async fn set_notifier(&self, name: &str, state: &NotifierState) -> Result<(), StorageError> {
+        self.to_write()?.notifiers.insert(name.to_owned(), state.clone());
+        Ok(())
+    }
+
+    async fn forget_notifier(&self, name: &str) -> Result<(), StorageError> {
+        self.to_write()?.notifiers.remove(name);
         Ok(())
     }
 }

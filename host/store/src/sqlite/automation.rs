@@ -1,8 +1,9 @@
-//! States of schedules and triggers, standing permissions, and people, in SQL: one table for each,
+//! States of schedules, triggers and notifiers, standing permissions, and people, in SQL: one table for each,
 //! with a JSON text by name.
 
-use super::db::failure::SqliteFailure;
-use crate::StorageError;
+use super::{SqliteStorage, db::failure::SqliteFailure};
+use crate::{NotifierStates, StorageError};
+use a2a_hub_core::notify::plan::NotifierState;
 use rusqlite::Connection;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -28,6 +29,14 @@ pub(super) const TRIGGERS: StateTable = StateTable {
     list: "SELECT name, state FROM triggers ORDER BY name",
     set: "INSERT OR REPLACE INTO triggers (name, state) VALUES (?1, ?2)",
     forget: "DELETE FROM triggers WHERE name = ?1",
+};
+
+/// States of notifiers.
+pub(super) const NOTIFIERS: StateTable = StateTable {
+    kind: "notifier",
+    list: "SELECT name, state FROM notifiers ORDER BY name",
+    set: "INSERT OR REPLACE INTO notifiers (name, state) VALUES (?1, ?2)",
+    forget: "DELETE FROM notifiers WHERE name = ?1",
 };
 
 /// Standing permissions, by their ids.
@@ -81,5 +90,22 @@ impl StateTable {
     pub(super) fn forget(&self, db: &Connection, name: &str) -> Result<(), SqliteFailure> {
         db.prepare_cached(self.forget)?.execute([name])?;
         Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl NotifierStates for SqliteStorage {
+    async fn notifiers(&self) -> Result<Vec<(String, NotifierState)>, StorageError> {
+        self.readers.read(|db| NOTIFIERS.list(db)).await
+    }
+
+    async fn set_notifier(&self, name: &str, state: &NotifierState) -> Result<(), StorageError> {
+        let (name, state) = (name.to_owned(), state.clone());
+        self.writer.write(move |db| NOTIFIERS.set(db, &name, &state)).await
+    }
+
+    async fn forget_notifier(&self, name: &str) -> Result<(), StorageError> {
+        let name = name.to_owned();
+        self.writer.write(move |db| NOTIFIERS.forget(db, &name)).await
     }
 }

@@ -489,6 +489,12 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 22] = ["
         ruled           INTEGER NOT NULL,
         PRIMARY KEY (day, agent, model, tenant, person, flow)
     ) STRICT, WITHOUT ROWID;
+", "
+    -- Items that each notifier of the configuration has reported, and its message to be delivered, as JSON.
+    CREATE TABLE notifiers (
+        name  TEXT PRIMARY KEY,
+        state TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,
