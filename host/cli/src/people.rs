@@ -4,7 +4,10 @@
 use crate::{
     Exit, Global,
     client::hub_client::ask,
-    commands::tasks::{Since, since},
+    commands::{
+        doctor::finding::{CheckResult, ok},
+        tasks::{Since, since},
+    },
     permissions::millis,
     ui::{
         failure::CommandError,
@@ -14,14 +17,14 @@ use crate::{
         text::Text,
     },
 };
-use a2a_hub_config::{ClientTlsFiles, JoinedHub, JoinedHubs};
+use a2a_hub_config::{ClientTlsFiles, JoinedHub, JoinedHubs, token::TENANTS_DIR};
 use a2a_hub_core::identity::PersonProof;
 use a2a_hub_socket_client::remote_hub;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Role of a person in a tenant.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -68,7 +71,8 @@ pub(crate) enum PersonCommand {
 pub(crate) struct InviteArgs {
     /// Name of the person
     name: String,
-    /// Scopes of the key, such as `read,send:echo` [default: all of the role]
+    /// Scopes of the key, such as `read:own,send:echo`; see `key new` [default: all of the role, but
+    /// apply and admin]
     #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
     scope: Vec<String>,
     /// Time until the invitation expires, at most 30d
@@ -110,8 +114,8 @@ pub(crate) struct NewKeyArgs {
     /// Person of the key
     #[arg(long = "for", value_name = "NAME")]
     person: String,
-    /// Scopes: read, send, answer, approve, cancel, push, and `send:AGENT` [default: all of the
-    /// role]
+    /// Scopes: read, send, answer, approve, cancel, push, apply, admin and admin:grant; narrowed as
+    /// `read:own`, `send:AGENT`, `approve:AGENT/SKILL`, `send:AGENT:alone` [default: the first six]
     #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
     scope: Vec<String>,
     /// Time until the key expires, such as 90d; 0d for never
@@ -339,6 +343,24 @@ fn me_text(me: &Value) -> String {
     format!("the hub takes you for {name}, {role}{tenant}, by {}\n", proofs.join(" and "))
 }
 
+/// Findings of `doctor` about tokens of tenants, which are older than keys: whoever has one does all
+/// that a client of the tenant may, and no record tells who it was.
+pub(crate) fn tenant_tokens(tenants: &[&str], data_dir: &Path) -> Vec<CheckResult> {
+    let token = |tenant: &&str| data_dir.join(TENANTS_DIR).join(tenant);
+    let with_file = tenants.iter().map(|tenant| (tenant, token(tenant)));
+    let found = with_file.filter(|(_, file)| file.is_file()).map(|(tenant, file)| {
+        let found = format!(
+            "{} is a token for everybody of the tenant, without a name, scopes or an end; it goes on to count",
+            file.display()
+        );
+        let fix = format!(
+            "keys of people replace it: `a2a-hub --tenant {tenant} person add NAME`, then `a2a-hub key new --for NAME`"
+        );
+        CheckResult { fix: Some(fix), ..ok(&format!("tenant {tenant}"), found) }
+    });
+    found.collect()
+}
+
 /// Carries out `key`.
 pub(crate) fn key(global: &Global, command: &KeyCommand) -> anyhow::Result<Exit> {
     match command {
@@ -455,6 +477,18 @@ pub(crate) fn join(global: &Global, args: JoinArgs) -> anyhow::Result<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tokens_of_tenants_name_keys_in_their_place() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(TENANTS_DIR)).unwrap();
+        std::fs::write(dir.path().join(TENANTS_DIR).join("acme"), "x").unwrap();
+        let found = tenant_tokens(&["acme", "other"], dir.path());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].found.contains("tenants/acme"), "{found:?}");
+        let fix = found[0].fix.as_deref().unwrap();
+        assert!(fix.contains("--tenant acme person add NAME"), "{fix}");
+    }
 
     fn people() -> Value {
         json!({ "people": [

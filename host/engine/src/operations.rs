@@ -216,8 +216,7 @@ impl Hub {
             }
             Operation::Worktree(request) => {
                 let operations = WorktreeOperations::new(&self.tasks)?;
-                let is_operator = caller.principal.is_operator();
-                Box::pin(operations.perform(request, &caller.tenant, is_operator)).await?
+                Box::pin(operations.perform(request, caller)).await?
             }
             Operation::Topic(request) => {
                 Answer::Topic(Box::pin(topics::perform(self, caller, request)).await?)

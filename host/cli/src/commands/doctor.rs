@@ -26,6 +26,7 @@ use crate::{
 use a2a_hub_config::{self as config, Settings, ownership};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::{Supervisor, System, confine::Network, controllers_of_trees, daemon, probe};
+use a2a_hub_protocol::id::TenantId;
 use a2a_hub_store::{
     StorageError,
     sqlite::{self, Examined, LOCK_FILE},
@@ -120,6 +121,8 @@ async fn examine(global: &Global) -> Vec<CheckResult> {
         Ok(dir) => {
             findings.extend([data_directory(dir), space(dir), store(dir), grants(dir)]);
             findings.extend(servers(&settings.config, dir));
+            let tenants: Vec<_> = settings.config.tenants.keys().map(TenantId::as_str).collect();
+            findings.extend(crate::people::tenant_tokens(&tenants, dir));
             findings.push(confinement(dir).await);
         }
         Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),

@@ -130,8 +130,8 @@ impl TaskFacts {
         match target {
             ScopeTarget::Own => self.is_own,
             ScopeTarget::Agent { .. } => {
-                let agents = self.agents.iter().take(levels);
-                agents.into_iter().any(|at| target.covers_message(&at.agent, at.skill.as_deref()))
+                let mut agents = self.agents.iter().take(levels);
+                agents.any(|at| target.covers_message(&at.agent, at.skill.as_deref()))
             }
         }
     }

@@ -119,17 +119,17 @@ impl Hub {
         }
         let PersonRule::Initiator(scope) = rule else { return Ok(()) };
         rights.may_change(&facts)?;
-        match operation {
-            Operation::SendMessage(send) | Operation::StreamMessage(send) => {
-                if let Some(push) = send.push.as_ref().map(|_| KeyScope::Push) {
-                    rights.require_for(push, &facts)?;
-                }
-                self.require_answer(rights, send, task, &facts).await
+        if let Operation::SendMessage(send) | Operation::StreamMessage(send) = operation {
+            if send.push.is_some() {
+                rights.require_for(KeyScope::Push, &facts)?;
             }
-            // The agent that takes the task over counts, which was checked above.
-            Operation::HandOver(_) => Ok(()),
-            _ => Ok(rights.require_for(scope, &facts)?),
+            return self.require_answer(rights, send, task, &facts).await;
         }
+        // The agent that takes a task over counts, which was checked above.
+        if matches!(operation, Operation::HandOver(_)) {
+            return Ok(());
+        }
+        Ok(rights.require_for(scope, &facts)?)
     }
 
     /// Refuses a message in a conversation of which the person may not see all tasks: the agent

@@ -3,7 +3,7 @@
 use crate::worktree_runs::conflict_with;
 use crate::{error::HubError, tasks::Tasks};
 use a2a_hub_clock as clock;
-use a2a_hub_core::task::metadata;
+use a2a_hub_core::{access_control::Caller, task::metadata};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub_metadata::WORKTREE_TASK,
@@ -48,17 +48,16 @@ impl<'t> WorktreeOperations<'t> {
         Ok(Self { tasks, worktrees: tasks.worktrees()? })
     }
 
-    /// Carries out a request for worktrees by a caller of this tenant. Others than the operator
+    /// Carries out a request for worktrees of the caller's tenant. Others than the operator
     /// apply changes to the checkout that the task came from, without files that programs obey.
     pub(super) async fn perform(
         &self,
         request: WorktreeRequest,
-        tenant: &TenantId,
-        is_operator: bool,
+        caller: &Caller,
     ) -> Result<Answer, HubError> {
-        let worktrees = self.worktrees;
+        let (worktrees, tenant) = (self.worktrees, &caller.tenant);
         if let WorktreeRequest::Apply { accepts_all, checkout, .. } = &request
-            && !is_operator
+            && !caller.principal.is_operator()
             && (*accepts_all || checkout.is_some())
         {
             let why = "files that programs obey (`acceptsAll`), and another checkout (`checkout`), are for the operator; leave \
@@ -106,7 +105,7 @@ impl<'t> WorktreeOperations<'t> {
                 let to =
                     checkout.as_ref().map(|checkout| tracing::field::display(checkout.display()));
                 let as_branch = branch.as_ref().map(tracing::field::display);
-                tracing::info!(%task, branch = as_branch, checkout = to, files = files.len(), "task changes were applied");
+                tracing::info!(by = %caller.principal, %task, branch = as_branch, checkout = to, files = files.len(), "task changes were applied");
                 WorktreeAnswer::Applied(WorktreeApplied {
                     commit,
                     branch,

@@ -149,8 +149,8 @@ impl People {
         if role > person.role {
             // The keys get more than they had, so they get no more than the giver has.
             let keys = person.keys.iter().map(|key| &key.scopes);
-            let given = keys.chain(person.invitations.iter().map(|one| &one.scopes));
-            given.into_iter().try_for_each(|scopes| giver.may_give(scopes, &person.name))?;
+            let mut given = keys.chain(person.invitations.iter().map(|one| &one.scopes));
+            given.try_for_each(|scopes| giver.may_give(scopes, &person.name))?;
         }
         let changed = self.store(Person { role, ..person }).await?;
         let by = &caller.principal;

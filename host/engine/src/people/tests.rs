@@ -214,11 +214,11 @@ async fn wrong_names_roles_and_scopes_are_refused() {
     let terms = KeyTerms {
         person: "ada".to_owned(),
         label: String::new(),
-        scopes: vec!["admin".to_owned()],
+        scopes: vec!["root".to_owned()],
         for_ms: 0,
     };
     let refused = it.perform(PeopleRequest::NewKey(terms.clone())).await.unwrap_err();
-    assert!(refused.message.contains("`admin` is no scope"), "{refused}");
+    assert!(refused.message.contains("`root` is no scope"), "{refused}");
     let terms = KeyTerms { person: "eve".to_owned(), scopes: Vec::new(), ..terms };
     assert!(it.perform(PeopleRequest::NewKey(terms)).await.is_err());
     for _ in 0..20 {
@@ -379,4 +379,131 @@ async fn certificate_counts_while_its_person_is_known() {
     it.perform(PeopleRequest::Remove { name, to: None, dry_run: false }).await.unwrap();
     assert!(proven.revoked.is_cancelled(), "streams end");
     assert!(prove("spiffe://corp/ada").is_err() && it.people.rights(name, key).is_none());
+}
+
+impl TestPeople {
+    /// Performs a request as a person with a key of these scopes.
+    async fn perform_as(
+        &self,
+        (person, scopes): (&str, &[&str]),
+        for_ms: u64,
+        request: PeopleRequest,
+    ) -> Result<PeopleReport, A2aError> {
+        let terms = KeyTerms {
+            person: person.to_owned(),
+            label: "admin".to_owned(),
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            for_ms,
+        };
+        let report = self.perform(PeopleRequest::NewKey(terms)).await.unwrap();
+        let PeopleReport::NewKey(made) = report else { panic!("{report:?}") };
+        let principal = self.people.identify(&made.secret, None).unwrap().principal;
+        let tenant = TenantId::parse("acme").unwrap();
+        let done = self.people.perform(&Caller { principal, tenant }, request, &[]).await;
+        self.perform(PeopleRequest::RevokeKey { id: made.key.id }).await.unwrap();
+        done
+    }
+}
+
+fn terms(person: &str, scopes: &[&str], for_ms: u64) -> KeyTerms {
+    let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+    KeyTerms { person: person.to_owned(), label: String::new(), scopes, for_ms }
+}
+
+/// Rows: scopes of an owner's key, and scopes of the key that it makes for whom.
+#[tokio::test]
+async fn owner_gives_no_more_than_the_own_key_has() {
+    let it = TestPeople::new().await;
+    it.add("ada", "owner").await.unwrap();
+    it.add("bob", "member").await.unwrap();
+    let all = ["read", "send", "answer", "approve", "cancel", "push", "admin"];
+    for (mine, whose, given, may) in [
+        (&all[..], "bob", &[][..], true),
+        (&all, "bob", &["read:own", "send:echo"], true),
+        (&all, "bob", &["apply"], false),
+        (&all, "bob", &["admin:grant"], false),
+        (&all, "ada", &["admin"], true),
+        (&["admin", "read"], "bob", &[], false),
+        (&["admin", "read"], "bob", &["send"], false),
+        (&["admin", "read:own"], "bob", &["read:own"], false),
+        (&["admin", "read:own"], "ada", &["read:own"], true),
+        (&["admin", "admin:grant"], "ada", &["admin:grant"], false),
+        (&["read"], "bob", &["read"], false),
+    ] {
+        let by = ("ada", mine);
+        let key = PeopleRequest::NewKey(terms(whose, given, 0));
+        let made = it.perform_as(by, 0, key).await;
+        assert_eq!(made.is_ok(), may, "{mine:?} gives {given:?}: {made:?}");
+        let invite = PeopleRequest::Invite(terms(whose, given, 60_000));
+        assert_eq!(it.perform_as(by, 0, invite).await.is_ok(), may, "{mine:?} {given:?}");
+        if let Ok(PeopleReport::NewKey(made)) = made {
+            it.perform(PeopleRequest::RevokeKey { id: made.key.id }).await.unwrap();
+        }
+    }
+    let key = PeopleRequest::NewKey(terms("ada", &["read"], 0));
+    let bobs = it.perform_as(("bob", &["admin", "read"]), 0, key).await;
+    assert!(bobs.unwrap_err().message.contains("a member here"), "no member manages people");
+    // A person whose keys have more than the giver's is raised by nobody but the operator.
+    it.perform(PeopleRequest::NewKey(terms("bob", &[], 0))).await.unwrap();
+    let raise = |role: &str| PeopleRequest::SetRole { name: "bob".into(), role: role.into() };
+    assert!(it.perform_as(("ada", &["admin", "read"]), 0, raise("owner")).await.is_err());
+    assert!(it.perform_as(("ada", &["admin", "read"]), 0, raise("viewer")).await.is_ok());
+    assert!(it.perform_as(("ada", &all), 0, raise("owner")).await.is_ok());
+}
+
+/// An owner neither sees nor changes people of another tenant.
+#[tokio::test]
+async fn owner_manages_people_of_the_own_tenant() {
+    let it = TestPeople::new().await;
+    it.add("ada", "owner").await.unwrap();
+    let foreign = Caller { principal: Principal::Operator, tenant: TenantId::default() };
+    let add = PeopleRequest::Add { name: "zoe".to_owned(), role: "member".to_owned() };
+    it.people.perform(&foreign, add, &[]).await.unwrap();
+    let theirs = it.people.perform(&foreign, PeopleRequest::NewKey(terms("zoe", &[], 0)), &[]).await;
+    let Ok(PeopleReport::NewKey(theirs)) = theirs else { panic!("{theirs:?}") };
+    let admin = ("ada", &["admin", "read"][..]);
+    let unknown = "zoe".to_owned();
+    for request in [
+        PeopleRequest::Remove { name: unknown.clone(), to: None, dry_run: false },
+        PeopleRequest::SetRole { name: unknown, role: "viewer".to_owned() },
+        PeopleRequest::NewKey(terms("zoe", &["read"], 0)),
+        PeopleRequest::Invite(terms("zoe", &["read"], 1000)),
+        PeopleRequest::RevokeKey { id: theirs.key.id },
+    ] {
+        let refused = it.perform_as(admin, 0, request).await.unwrap_err();
+        let looks_unknown = refused.message.contains("no person is named")
+            || refused.message.contains("no key has the id");
+        assert!(looks_unknown, "{refused}");
+    }
+    let listed = it.perform_as(admin, 0, PeopleRequest::List).await.unwrap();
+    let PeopleReport::List(listed) = listed else { panic!("{listed:?}") };
+    assert_eq!(listed.people.iter().map(|one| &*one.name).collect::<Vec<_>>(), ["ada"]);
+    let add = |name: String| PeopleRequest::Add { name, role: "member".to_owned() };
+    let added = it.perform_as(admin, 0, add("eve".to_owned())).await.unwrap();
+    let PeopleReport::Person(added) = added else { panic!("{added:?}") };
+    assert_eq!(added.tenant, "acme");
+    for number in 0..48 {
+        it.perform_as(admin, 0, add(format!("p{number}"))).await.unwrap();
+    }
+    let full = it.perform_as(admin, 0, add("one-more".to_owned())).await.unwrap_err();
+    assert!(full.message.contains("limit for its owners"), "{full}");
+    it.add("by-operator", "member").await.unwrap();
+}
+
+/// A key that expires makes none that counts longer, also by an invitation.
+#[tokio::test]
+async fn made_keys_end_with_the_key_that_made_them() {
+    let it = TestPeople::new().await;
+    it.add("ada", "owner").await.unwrap();
+    it.add("bob", "member").await.unwrap();
+    let admin = ("ada", &["admin", "read"][..]);
+    for (for_ms, may) in [(0, false), (120_000, false), (30_000, true)] {
+        let key = PeopleRequest::NewKey(terms("bob", &["read"], for_ms));
+        assert_eq!(it.perform_as(admin, 60_000, key).await.is_ok(), may, "{for_ms}");
+    }
+    let invite = PeopleRequest::Invite(terms("bob", &["read"], 3_600_000));
+    let invited = it.perform_as(admin, 60_000, invite).await.unwrap();
+    let PeopleReport::Invitation(invited) = invited else { panic!("{invited:?}") };
+    let joined = it.join(&invited.invitation).await.unwrap();
+    assert_eq!(joined.key.expires_at.as_ref(), Some(&invited.expires_at));
 }

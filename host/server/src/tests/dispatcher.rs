@@ -1,6 +1,7 @@
 //! Dispatcher tests with a native agent and an in-memory store, without a socket: every method for
 //! each kind of caller in each dialect.
 
+mod people;
 mod tenants;
 
 use super::TestDispatcher;

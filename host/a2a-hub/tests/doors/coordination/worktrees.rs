@@ -5,9 +5,11 @@ use crate::{
     stage::{GRANT, artifact, hub_with_guest, listen, said, send, state},
 };
 use a2a_hub_tests::{
-    Client, RpcError, git, make_repository, message_to, tenants::TENANTS, test_guests,
+    Client, RpcError, git, make_repository, message_to,
+    tenants::{TENANTS, Web},
+    test_guests,
 };
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -71,6 +73,57 @@ async fn task_in_worktree_is_applied_by_operator() -> Result<()> {
     ensure!(!tree.exists());
     let why = client.call("hub/tasks/diff", id).await.unwrap_err();
     ensure!(why.to_string().contains("has no worktree"), "{why}");
+    Ok(())
+}
+
+/// A person applies changes by a key that names the scope: of own tasks, to the checkout that the
+/// task came from, and without files that programs obey.
+#[tokio::test]
+async fn person_with_apply_takes_over_own_changes() -> Result<()> {
+    let hub = hub_with_guest().await?;
+    let operator = Client::unix(&hub);
+    let repository = repository(&hub)?;
+    let mut keys = Vec::new();
+    for (name, scopes) in [
+        ("ada", vec![]),
+        ("ada", vec!["send", "read", "apply:own"]),
+        ("ada", vec!["send", "read", "apply:echo"]),
+        ("bob", vec!["read", "apply"]),
+    ] {
+        let person = json!({ "name": name, "role": "member" });
+        // The second key is of the same person.
+        let _ = operator.call("hub/people/add", person).await;
+        let terms = json!({ "person": name, "scopes": scopes, "forMs": 0 });
+        let made = operator.call("hub/keys/new", terms).await?;
+        let secret = made["secret"].as_str().context("no secret")?;
+        keys.push(Web::of(&hub, format!("Bearer {secret}")));
+    }
+    let [plain, ada, narrow, bob] = &keys[..] else { bail!("four keys") };
+    let sent = script(&repository, &json!(true), "echo made > made");
+    let task = ada.call("/", "message/send", sent).await?["result"].take();
+    assert_eq!(state(&task), "completed", "{task}");
+    let apply = json!({ "taskId": task["id"] });
+    for (who, refused) in [(plain, "`apply`"), (narrow, "only for `echo`"), (bob, "bob began")] {
+        let told = who.call("/", "hub/tasks/apply", apply.clone()).await?;
+        assert_eq!(told["error"]["code"], -32006, "{told}");
+        ensure!(told["error"]["message"].to_string().contains(refused), "{refused}: {told}");
+    }
+    for more in [json!({ "acceptsAll": true }), json!({ "checkout": hub.workspace() })] {
+        let mut params = apply.clone();
+        params.as_object_mut().context("no object")?.extend(more.as_object().cloned().unwrap());
+        let told = ada.call("/", "hub/tasks/apply", params).await?;
+        ensure!(told["error"]["message"].to_string().contains("for the operator"), "{told}");
+    }
+    assert_eq!(git(&repository, &["status", "--porcelain"])?, "", "nothing was changed");
+    let applied = ada.call("/", "hub/tasks/apply", apply).await?;
+    assert_eq!(applied["result"]["files"], json!(["made"]), "{applied}");
+    assert_eq!(fs::read_to_string(repository.join("made"))?, "made\n");
+    // A hook is the operator's, also for a key that may apply.
+    let sent = script(&repository, &json!(true), "mkdir -p .husky; echo x > .husky/pre-commit");
+    let task = ada.call("/", "message/send", sent).await?["result"].take();
+    let told = ada.call("/", "hub/tasks/apply", json!({ "taskId": task["id"] })).await?;
+    ensure!(told["error"].is_object(), "{told}");
+    ensure!(!repository.join(".husky").exists());
     Ok(())
 }
 

@@ -149,6 +149,7 @@ async fn keys_give_same_rights_on_every_binding() -> Result<()> {
     let (olga, _) = key(&operator, "olga", &[]).await?;
     let (reading, _) = key(&operator, "ada", &["read"]).await?;
     let (narrow, _) = key(&operator, "ada", &["send:guest", "read"]).await?;
+    let (own, _) = key(&operator, "bob", &["read:own", "send", "cancel"]).await?;
     // Keys survive a killed hub.
     hub.kill9().await?;
     hub.restart().await?;
@@ -171,6 +172,28 @@ async fn keys_give_same_rights_on_every_binding() -> Result<()> {
         let (status, _) = web.get("/metrics").await?;
         assert_ne!(status, 200, "{who}");
     }
+    // What a key may not read is not found.
+    let web = Web::of(&hub, own.clone());
+    for (path, method) in [
+        ("/", "tasks/get"),
+        ("/", "tasks/cancel"),
+        ("/", "hub/tasks/tree"),
+        ("/a2a", "GetTask"),
+        ("/agents/guest", "CancelTask"),
+    ] {
+        let told = web.call(path, method, json!({ "id": id })).await?;
+        assert_eq!(told["error"]["code"], -32001, "{path} {method}: {told}");
+    }
+    let grpc = GrpcClient::v1(&hub)?.with("authorization", &own)?;
+    let unread = grpc.call("GetTask", json!({ "id": id })).await.unwrap_err();
+    assert!(format!("{unread:?}").contains("NotFound"), "{unread:?}");
+    let (status, _) = web.get(&format!("/agents/guest/rest/tasks/{id}")).await?;
+    assert_eq!(status, 404);
+    let (_, listed) = web.get("/agents/guest/rest/tasks").await?;
+    assert_eq!(listed["tasks"], json!([]), "{listed}");
+    let listed = web.call("/", "hub/questions/list", json!({})).await?;
+    assert_eq!(listed["result"]["questions"], json!([]), "{listed}");
+
     let send = |to: &str| a2a_hub_tests::message_to(to, "hi");
     for (who, by, to, may) in [
         ("eve", &eve, "echo", false),
@@ -213,6 +236,44 @@ async fn keys_give_same_rights_on_every_binding() -> Result<()> {
     }
     let cancelled = Web::of(&hub, olga).call("/", "tasks/cancel", json!({ "id": id })).await?;
     assert_eq!(state(&cancelled["result"]), "canceled", "{cancelled}");
+    Ok(())
+}
+
+/// An owner with `admin` lets people in from another machine, and gives no more than the key has.
+#[tokio::test]
+async fn owner_manages_people_from_elsewhere() -> Result<()> {
+    let hub = hub().await?;
+    let operator = Client::unix(&hub);
+    add(&operator, "olga", "owner").await?;
+    let home = tempfile::tempdir()?;
+    let invite = ["person", "invite", "olga", "--scope", "read,send:guest,admin"];
+    let invited = run(&hub, &invite).await?;
+    let command = invited.stdout.lines().find(|line| line.starts_with("a2a-hub join"));
+    let address = command.context("no command")?.replace("a2a-hub join ", "");
+    let joined = elsewhere(home.path(), &["join", &address, "--name", "team"]).await?;
+    ensure!(joined.code == Some(0), "{joined:?}");
+    let team = async |args: &[&str]| {
+        elsewhere(home.path(), &[&["--hub", "team"], args].concat()).await
+    };
+    let added = team(&["person", "add", "bob"]).await?;
+    ensure!(added.code == Some(0), "{added:?}");
+    for (scopes, may) in [
+        ("read,send:guest", true),
+        ("read:own", true),
+        ("send:echo", false),
+        ("apply", false),
+        ("admin:grant", false),
+        ("read,root", false),
+    ] {
+        let made = team(&["key", "new", "--for", "bob", "--scope", scopes]).await?;
+        assert_eq!(made.code == Some(0), may, "{scopes}: {made:?}");
+    }
+    let all = team(&["key", "new", "--for", "bob"]).await?;
+    assert!(all.stderr.contains("the own key has, and no more"), "{all:?}");
+    let raised = team(&["person", "role", "bob", "owner"]).await?;
+    assert_eq!(raised.code, Some(0), "{raised:?}");
+    let removed = team(&["person", "remove", "bob"]).await?;
+    assert_eq!(removed.code, Some(0), "{removed:?}");
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod directories;
 mod inbox;
 mod keys;
 mod permitted;
+mod reach;
 mod recovered;
 mod spending;
 mod standing;

@@ -3,10 +3,10 @@
 use super::*;
 
 /// Ids in the methods' examples, to be replaced by a tenant's or unknown ids.
-const NAMED: [&str; 3] = ["task-456", "ctx-789", "optional-context-id"];
+pub(super) const NAMED: [&str; 3] = ["task-456", "ctx-789", "optional-context-id"];
 
 /// Official methods on tasks and conversations: the names in 1.0 and 0.3, and parameters.
-const OFFICIAL: [(&str, &str, &str); 8] = [
+pub(super) const OFFICIAL: [(&str, &str, &str); 8] = [
     ("GetTask", "tasks/get", r#"{"id": "task-456"}"#),
     ("CancelTask", "tasks/cancel", r#"{"id": "task-456"}"#),
     ("SubscribeToTask", "tasks/resubscribe", r#"{"id": "task-456"}"#),
@@ -45,7 +45,7 @@ fn client(of: &str) -> Principal {
     Principal::Client(of.to_owned())
 }
 
-fn in_context(context: &str, text: &str) -> Value {
+pub(super) fn in_context(context: &str, text: &str) -> Value {
     let mut params = message(text);
     params["message"]["contextId"] = json!(context);
     params["message"]["messageId"] = json!(format!("{context} {text}"));
@@ -68,12 +68,12 @@ impl TestDispatcher {
         Self::of_tenants(8, ["acme", "other"].map(tenant).into()).await
     }
 
-    fn by(&self, caller: Principal, spelled: Dialect) -> RequestContext<'static> {
+    pub(super) fn by(&self, caller: Principal, spelled: Dialect) -> RequestContext<'static> {
         RequestContext { caller, ..self.of(spelled) }
     }
 
     /// Creates a task of this caller in the conversation `c` that asks a question.
-    async fn asks(&self, caller: Principal) -> String {
+    pub(super) async fn asks(&self, caller: Principal) -> String {
         let of = self.by(caller, Dialect::Hub);
         let told = self.told(&of, "message/send", &in_context("c", "ask")).await;
         assert_eq!(told[0]["status"]["state"], "input-required", "{told:?}");
@@ -82,7 +82,7 @@ impl TestDispatcher {
 
     /// Asserts that answers about another tenant's ids equal answers about unknown ids, apart from
     /// the ids themselves.
-    async fn differ(
+    pub(super) async fn differ(
         &self,
         of: &RequestContext<'_>,
         method: &str,

@@ -255,3 +255,17 @@ async fn unrecoverable_root_fails_its_tree() {
     }
     assert!(next.stand.tasks.trees().is_empty());
 }
+
+/// The agents that a tree may reach are stored with its tasks, and not with the key.
+#[tokio::test(start_paused = true)]
+async fn killed_hub_remembers_reach_of_tree() {
+    let resume = [Session, Session, No];
+    let killed = RecoveredTree::new(Stand::new(), resume, true);
+    let facts = super::reach::limited_to(&["a", "b", "c"]);
+    let root = killed.stand.submit_run(killed.agents.named("a"), "b c ask May I?", facts).await;
+    killed.stand.until(&root, TaskState::InputRequired).await;
+    let next = killed.next(resume).await;
+    for task in next.chain(&root).await {
+        assert_eq!(fact(&next.now(&task).await, "reachableAgents"), &json!(["a", "b", "c"]));
+    }
+}
