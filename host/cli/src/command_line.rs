@@ -9,9 +9,9 @@ use crate::{
         agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
         restart, send, start, stop, task, tasks, workspace,
     },
-    inbox, people, permissions, usage,
+    inbox, people, permissions,
     ui::exit::EXIT_CODES,
-    web,
+    usage, web,
 };
 use a2a_hub_sandbox::CARRY;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};

@@ -63,7 +63,8 @@ fn notes(page: &Value) -> Vec<String> {
         let why = line(failure, MAX_EXCERPT);
         notes.push(format!("the index is behind, and the latest tasks may be missing: {why}"));
     } else if let Some(pending) = page["pending"].as_u64().filter(|pending| *pending > 0) {
-        let tasks = if pending == 1 { "1 task is".to_owned() } else { format!("{pending} tasks are") };
+        let tasks =
+            if pending == 1 { "1 task is".to_owned() } else { format!("{pending} tasks are") };
         notes.push(format!("{tasks} not in the index yet: try again in a moment"));
     }
     notes
@@ -137,6 +138,9 @@ mod tests {
         assert!(piped.starts_with(first), "{piped}");
         let notes = notes(&page);
         assert!(notes[0].contains("--limit") && notes[1].starts_with("2 tasks are"), "{notes:?}");
-        assert_eq!(found_text(&json!({ "results": [] }), now, None).words(), "no task has these words\n");
+        assert_eq!(
+            found_text(&json!({ "results": [] }), now, None).words(),
+            "no task has these words\n"
+        );
     }
 }

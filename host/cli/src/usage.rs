@@ -97,7 +97,9 @@ fn notes(report: &Value) -> Vec<String> {
     }
     if let Some(tasks) = count(&report["uncounted"]) {
         let tasks = counted(tasks, "task");
-        notes.push(format!("{tasks} not counted yet, as the index is behind; try again in a moment"));
+        notes.push(format!(
+            "{tasks} not counted yet, as the index is behind; try again in a moment"
+        ));
     }
     notes
 }
@@ -119,11 +121,8 @@ fn usage_text(by: By, report: &Value, columns: Option<usize>) -> Text {
     for group in groups {
         let key = text(&group["key"]);
         let is_id = by == By::Task && !key.is_empty();
-        let first = if is_id {
-            Cell::id(key, ids::short(key, &ids()))
-        } else {
-            key_cell(by, key, columns)
-        };
+        let first =
+            if is_id { Cell::id(key, ids::short(key, &ids())) } else { key_cell(by, key, columns) };
         let agent = (by == By::Task).then(|| agent_name(text(&group["agentId"])).into());
         table.row(row(first, group, is_priced, columns).chain(agent).collect::<Vec<_>>());
     }

@@ -210,7 +210,11 @@ impl<'a> Words<'a> {
     fn find(&self, words: &Words<'_>, term: &SearchTerm) -> Option<(usize, usize)> {
         let last = words.0.len().checked_sub(1)?;
         let fits = |(at, (wanted, ..)): (usize, &(String, usize, &str)), known: &str| {
-            if term.is_prefix && at == last { known.starts_with(&**wanted) } else { known == wanted }
+            if term.is_prefix && at == last {
+                known.starts_with(&**wanted)
+            } else {
+                known == wanted
+            }
         };
         let found = self.0.windows(words.0.len()).find(|window| {
             let mut pairs = words.0.iter().enumerate().zip(window.iter());
@@ -307,9 +311,17 @@ mod tests {
         let mut task = Task {
             id: TaskId::new("t"),
             context_id: ContextId::new("c"),
-            status: TaskStatus { state: TaskState::Completed, message: latest, timestamp: "T".into() },
+            status: TaskStatus {
+                state: TaskState::Completed,
+                message: latest,
+                timestamp: "T".into(),
+            },
             artifacts: vec![Artifact::new(ArtifactId::new("a"), vec![Part::text("made")])],
-            history: vec![said(Role::User, "fix it"), said(Role::Agent, "how?"), said(Role::User, "so")],
+            history: vec![
+                said(Role::User, "fix it"),
+                said(Role::Agent, "how?"),
+                said(Role::User, "so"),
+            ],
             metadata: None,
         };
         let indexed = IndexedText::of_task(&task);
@@ -339,7 +351,8 @@ mod tests {
         push_prepared(&mut task, "遅いテスト");
         let indexed = text(&task, "");
         let marked = SearchTerms::parse("テスト").unwrap().find_in(&indexed).unwrap();
-        let hit: String = excerpt(&marked).into_iter().filter(|part| part.hit).map(|part| part.text).collect();
+        let hit: String =
+            excerpt(&marked).into_iter().filter(|part| part.hit).map(|part| part.text).collect();
         assert_eq!(hit, "テスト");
     }
 

@@ -42,6 +42,7 @@ use a2a_hub_triggers::plan::TriggerState;
 use context_memory::IndexedMemory;
 use notice_table::NoticeTable;
 use parking_lot::{Mutex, MutexGuard};
+use search::{TaskOrigin, TaskUsage};
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
@@ -49,7 +50,6 @@ use std::{
     sync::Arc,
 };
 use tokio::sync::watch;
-use search::{TaskOrigin, TaskUsage};
 use topics::TopicsOfTenant;
 use value_entry::ValueEntry;
 

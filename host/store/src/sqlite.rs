@@ -22,9 +22,9 @@ mod topics;
 use super::{
     AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
     ContextMemory, Copied, Copies, CursorUse, Head, HeadFilter, HeadPage, LogSize, MemoryShare,
-    NewTopicMessage, Outbox, PermissionRules, Progress, PushFilter, RuleUse,
-    RunJournal, ScheduleStates, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally,
-    TaskIndex, TaskLog, TaskView, TenantRule, TopicQuery, TopicStore, TriggerStates,
+    NewTopicMessage, Outbox, PermissionRules, Progress, PushFilter, RuleUse, RunJournal,
+    ScheduleStates, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex,
+    TaskLog, TaskView, TenantRule, TopicQuery, TopicStore, TriggerStates,
 };
 use crate::notices::NoticeSignal;
 use a2a_hub_clock::schedule;
@@ -203,8 +203,9 @@ impl TaskLog for SqliteStorage {
             let usage = self.readers.read(read).await?;
             let few = Forgotten { lately: Arc::clone(&self.lately), tasks: few.to_vec() };
             // Moved into the result, so it is dropped after the commit, even if the caller is gone.
-            let forget =
-                move |db: &_| log::retention::forget(db, &few.tasks, usage).map(|known| (known, few));
+            let forget = move |db: &_| {
+                log::retention::forget(db, &few.tasks, usage).map(|known| (known, few))
+            };
             forgotten += self.writer.write_of(Length::Long, forget).await?.0;
         }
         self.search.follow(tasks);

@@ -2,12 +2,13 @@
 
 use super::completion;
 use crate::{
-    Exit, Format, Global, block_on, search,
+    Exit, Format, Global, block_on,
     client::{
         hub_client::Client,
         ids::{self, Kind},
         sent::{SentTasks, agent_name, is_for_people, waits},
     },
+    search,
     ui::{
         render::{ago, first_words, list, text},
         table::{Cell, Table},

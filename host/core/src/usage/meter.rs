@@ -148,7 +148,8 @@ impl RunReport {
         Self {
             input_tokens: usage("input_tokens"),
             output_tokens: usage("output_tokens"),
-            cached_tokens: usage("cached_input_tokens").or_else(|| usage("cache_read_input_tokens")),
+            cached_tokens: usage("cached_input_tokens")
+                .or_else(|| usage("cache_read_input_tokens")),
             cost_micros: micros.filter(|_| !is_priced),
             priced_micros: micros.filter(|_| is_priced),
         }
@@ -388,8 +389,10 @@ mod tests {
     #[test]
     fn runs_are_summed_and_repeated_reports_are_not() {
         use TaskState::{Completed, Working};
-        let usage = |input: i64, cost: f64| json!({ "model": "m", "cost_usd": cost,
-            "usage": { "input_tokens": input, "output_tokens": 1, "cached_input_tokens": 2 } });
+        let usage = |input: i64, cost: f64| {
+            json!({ "model": "m", "cost_usd": cost,
+            "usage": { "input_tokens": input, "output_tokens": 1, "cached_input_tokens": 2 } })
+        };
         let mut ends_run = json!({});
         ends_run.as_object_mut().unwrap().insert(PENDING_MESSAGES.to_owned(), json!([]));
         let amounts = total(&[
@@ -413,8 +416,10 @@ mod tests {
 
     #[test]
     fn usage_counts_for_its_day_and_model() {
-        let of = |model: &str, tokens: i64| json!({ "model": model,
-            "usage": { "output_tokens": tokens } });
+        let of = |model: &str, tokens: i64| {
+            json!({ "model": model,
+            "usage": { "output_tokens": tokens } })
+        };
         let entries = metered(&[
             status(TaskState::Working, 1, 0, Value::Null),
             status(TaskState::Working, 2, 0, of("a", 10)),
@@ -468,7 +473,8 @@ mod tests {
         }
         let entries = metered(&events);
         assert!(entries.len() <= MAX_MODELS + 2, "{}", entries.len());
-        let is_line = |it: &UsageEntry| it.model.len() <= 90 && !it.model.contains(char::is_control);
+        let is_line =
+            |it: &UsageEntry| it.model.len() <= 90 && !it.model.contains(char::is_control);
         assert!(entries.iter().all(is_line));
         let sum = entries.iter().map(|it| it.amounts.output_tokens).sum::<i64>();
         assert_eq!(sum, 999, "the report of a run replaces the one before");

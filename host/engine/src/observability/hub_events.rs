@@ -58,8 +58,7 @@ impl Events {
         let speaker = self.speaker();
         let first = Some(Arc::new(speaker.event(HubEventKind::Subscribed)));
         let receiver = speaker.sender.as_ref().map(broadcast::Sender::subscribe);
-        let (tenant, receiver) =
-            (Some(tenant.clone()), receiver.ok_or(StreamEnd::HubStopped));
+        let (tenant, receiver) = (Some(tenant.clone()), receiver.ok_or(StreamEnd::HubStopped));
         Listener { first, pending: None, tenant, filter: None, receiver }
     }
 

@@ -18,9 +18,7 @@ use a2a_hub_protocol::{
     budget::Budget,
     error::{A2aError, ErrorKind},
     id::{AgentId, ContextId, TaskId},
-    operation::{
-        BoardRequest, Operation, RuleRequest, SendMessage, TopicRequest, TriggerRequest,
-    },
+    operation::{BoardRequest, Operation, RuleRequest, SendMessage, TopicRequest, TriggerRequest},
     question::{self, Question, QuestionKind},
 };
 use a2a_hub_runtime::port::delegate::ChildRequest;

@@ -375,8 +375,8 @@ async fn certificate_counts_while_its_person_is_known() {
     assert_eq!(it.people.rights(name, &format!("{}+{key}", sending.key.id)), None);
     assert!(it.people.rights(name, "cert:spiffe://corp/bob").is_none(), "another one's");
     assert!(prove("spiffe://corp/bob").is_err() && prove("spiffe://corp/eve").is_err());
-    let name = "ada".to_owned();
-    it.perform(PeopleRequest::Remove { name, to: None, dry_run: false }).await.unwrap();
+    let removal = PeopleRequest::Remove { name: "ada".to_owned(), to: None, dry_run: false };
+    it.perform(removal).await.unwrap();
     assert!(proven.revoked.is_cancelled(), "streams end");
     assert!(prove("spiffe://corp/ada").is_err() && it.people.rights(name, key).is_none());
 }
@@ -459,7 +459,8 @@ async fn owner_manages_people_of_the_own_tenant() {
     let foreign = Caller { principal: Principal::Operator, tenant: TenantId::default() };
     let add = PeopleRequest::Add { name: "zoe".to_owned(), role: "member".to_owned() };
     it.people.perform(&foreign, add, &[]).await.unwrap();
-    let theirs = it.people.perform(&foreign, PeopleRequest::NewKey(terms("zoe", &[], 0)), &[]).await;
+    let theirs =
+        it.people.perform(&foreign, PeopleRequest::NewKey(terms("zoe", &[], 0)), &[]).await;
     let Ok(PeopleReport::NewKey(theirs)) = theirs else { panic!("{theirs:?}") };
     let admin = ("ada", &["admin", "read"][..]);
     let unknown = "zoe".to_owned();

@@ -139,8 +139,9 @@ impl OriginGuard {
         let end = match (proven_person, proven_device) {
             (None, None) if certified_person.is_some() => certified_person.and_then(|person| {
                 let Principal::Person { name, .. } = person.principal else { return None };
-                let why = NoCertificate::NoPerson(name).into();
-                Some(CredentialEnd { revoked: person.revoked, expires_in: None, why })
+                let no_person = || NoCertificate::NoPerson(name.clone()).into();
+                let (why, why_expired) = (no_person(), no_person());
+                Some(CredentialEnd { revoked: person.revoked, expires_in: None, why, why_expired })
             }),
             (Some(person), _) => {
                 if person.is_new_use {

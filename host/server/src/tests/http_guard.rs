@@ -596,7 +596,10 @@ async fn routes_need_scopes_of_the_table() {
         ("GET", "/ui", ""),
         ("GET", "/ready", ""),
     ];
-    let mut rows = vec![format!("{:<38}", "") + &keys.iter().map(|(label, _)| format!("{label:>12}")).collect::<String>()];
+    let mut rows = vec![
+        format!("{:<38}", "")
+            + &keys.iter().map(|(label, _)| format!("{label:>12}")).collect::<String>(),
+    ];
     for (method, path, body) in BINDINGS.into_iter().map(|(_, binding)| binding).chain(more) {
         let of = body.split("\"method\":\"").nth(1).and_then(|rest| rest.split('"').next());
         let mut row = format!("{:<38}", format!("{method} {path} {}", of.unwrap_or_default()));

@@ -70,11 +70,13 @@ pub(super) async fn words_are_found_in_visible_tasks(storage: &impl Storage) {
     sleep(Duration::from_millis(2)).await;
     let [second, third] = [(); 2].map(|()| TaskId::fresh());
     let acme = TenantId::try_from("acme".to_owned()).unwrap();
-    let log = vec![asked(&first, "Why is the parser slow?", |_| ()), working(), chunk("Because of ")];
+    let log =
+        vec![asked(&first, "Why is the parser slow?", |_| ()), working(), chunk("Because of ")];
     storage.append_by(&first, 0, log, Some(&Principal::Operator)).await.unwrap();
     let rest = vec![chunk("quadratic retries"), status(TaskState::Completed, 2, Some("Fixed it."))];
     storage.append(&first, 3, rest).await.unwrap();
-    let log = vec![asked(&second, "make the parser fast", |of| of.agent = agent("codex")), working()];
+    let log =
+        vec![asked(&second, "make the parser fast", |of| of.agent = agent("codex")), working()];
     storage.append_by(&second, 0, log, Some(&Principal::Client("ci".to_owned()))).await.unwrap();
     let log = vec![asked(&third, "parser of another tenant", |of| of.tenant = acme.clone())];
     storage.append(&third, 0, log).await.unwrap();
@@ -130,10 +132,9 @@ pub(super) async fn pages_of_results_follow_cursor(storage: &impl Storage) {
     }
     followed(storage).await;
     ids.reverse();
-    for (query, wanted) in [
-        ("one", ids.clone()),
-        ("even", ids.iter().step_by(2).cloned().collect()),
-    ] {
+    for (query, wanted) in
+        [("one", ids.clone()), ("even", ids.iter().step_by(2).cloned().collect())]
+    {
         for limit in [1, 5, 12, 23, 100] {
             let (mut pages, mut after) = (Vec::new(), None);
             loop {
@@ -171,9 +172,30 @@ pub(super) async fn any_query_is_text(storage: &impl Storage) {
     storage.append(&id, 0, vec![asked(&id, text, |_| ())]).await.unwrap();
     followed(storage).await;
     for query in [
-        "AND", "NOT", "OR a", "NEAR(b", "asked:x", "facets : 7", "^y", "{z}", "-w", "\"q\"", "a\"",
-        "c++", "(a OR", "a*b*", "b, 2)", "翻訳", "été", "L'ETE", "a;", "' OR 1=1 --", "{asked} : a",
-        "a\u{0}b", "\u{93f}a", "\u{200b}a",
+        "AND",
+        "NOT",
+        "OR a",
+        "NEAR(b",
+        "asked:x",
+        "facets : 7",
+        "^y",
+        "{z}",
+        "-w",
+        "\"q\"",
+        "a\"",
+        "c++",
+        "(a OR",
+        "a*b*",
+        "b, 2)",
+        "翻訳",
+        "été",
+        "L'ETE",
+        "a;",
+        "' OR 1=1 --",
+        "{asked} : a",
+        "a\u{0}b",
+        "\u{93f}a",
+        "\u{200b}a",
     ] {
         let found = found(storage, &all(query)).await;
         let is_other = ["facets", "' OR", "a\u{0}b", "\u{93f}a", "a*b*", "{asked}", "L'ETE"];

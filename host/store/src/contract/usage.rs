@@ -101,9 +101,11 @@ pub(super) async fn usage_outlives_deleted_tasks(storage: &impl Storage) {
     let of_tasks = storage.usage(&by(UsageKey::Task)).await.unwrap();
     let left = [("", 3, Some(35), Some(0.75)), (live.as_str(), 1, Some(7), Some(0.125))];
     assert_eq!(groups(&of_tasks), left);
-    let later = UsageQuery { since: Some("2026-01-02T00:00:00.000Z".to_owned()), ..by(UsageKey::Day) };
+    let later =
+        UsageQuery { since: Some("2026-01-02T00:00:00.000Z".to_owned()), ..by(UsageKey::Day) };
     assert_eq!(groups(&storage.usage(&later).await.unwrap()), []);
-    let same = UsageQuery { since: Some("2026-01-01T23:00:00.000Z".to_owned()), ..by(UsageKey::Day) };
+    let same =
+        UsageQuery { since: Some("2026-01-01T23:00:00.000Z".to_owned()), ..by(UsageKey::Day) };
     assert_eq!(storage.usage(&same).await.unwrap(), before[0], "of the whole day");
 }
 
@@ -112,7 +114,10 @@ pub(super) async fn usage_belongs_to_tenant_and_person(storage: &impl Storage) {
         let (id, tenant) = (TaskId::fresh(), TenantId::try_from(tenant.to_owned()).unwrap());
         let begun = changed(&id, |created| created.tenant = tenant);
         let end = report(TaskState::Completed, 5, tokens, 1.0);
-        storage.append(&id, 0, vec![begun, status(TaskState::Working, 1, None), end]).await.unwrap();
+        storage
+            .append(&id, 0, vec![begun, status(TaskState::Working, 1, None), end])
+            .await
+            .unwrap();
         if tokens == 300 {
             storage.forget_tasks(vec![id]).await.unwrap();
         }

@@ -61,9 +61,8 @@ impl Stored {
 
     /// Origins of the tasks in the trees of `roots`.
     pub(super) fn origins_below(&self, roots: &BTreeSet<&TaskId>) -> Vec<(TaskId, TaskOrigin)> {
-        let is_below = |log: &&MemoryLog| {
-            self.root(log).is_some_and(|root| roots.contains(&root.head.task))
-        };
+        let is_below =
+            |log: &&MemoryLog| self.root(log).is_some_and(|root| roots.contains(&root.head.task));
         let below = self.logs.values().filter(is_below);
         below.map(|log| (log.head.task.clone(), self.origin(log))).collect()
     }

@@ -46,7 +46,8 @@ async fn words_are_found_until_deletion_and_usage_stays() -> Result<()> {
     let result = &walrus["results"][0];
     assert_eq!((&result["taskId"], &result["agentId"]), (&first["id"], &json!("echo")));
     assert_eq!(result["state"], "completed", "{result}");
-    let hits = result["excerpt"].as_array().into_iter().flatten().filter(|part| part["hit"] == true);
+    let hits =
+        result["excerpt"].as_array().into_iter().flatten().filter(|part| part["hit"] == true);
     assert!(hits.count() > 0, "{result}");
     let both = found(&client, "sings", 2).await?;
     let one = json!({ "query": "sings", "limit": 1 });

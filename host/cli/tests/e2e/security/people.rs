@@ -252,9 +252,8 @@ async fn owner_manages_people_from_elsewhere() -> Result<()> {
     let address = command.context("no command")?.replace("a2a-hub join ", "");
     let joined = elsewhere(home.path(), &["join", &address, "--name", "team"]).await?;
     ensure!(joined.code == Some(0), "{joined:?}");
-    let team = async |args: &[&str]| {
-        elsewhere(home.path(), &[&["--hub", "team"], args].concat()).await
-    };
+    let team =
+        async |args: &[&str]| elsewhere(home.path(), &[&["--hub", "team"], args].concat()).await;
     let added = team(&["person", "add", "bob"]).await?;
     ensure!(added.code == Some(0), "{added:?}");
     for (scopes, may) in [

@@ -3,7 +3,10 @@
 
 use crate::conversations::task_tree::{FoundTask, in_order};
 use crate::{error::HubError, tasks::Tasks};
-use a2a_hub_protocol::operation::{TaskTree, TreeQuery, TreeTask};
+use a2a_hub_protocol::{
+    id::TaskId,
+    operation::{TaskTree, TreeQuery, TreeTask},
+};
 use a2a_hub_store::{Head, HeadFilter, StorageError};
 
 impl Tasks {

@@ -11,10 +11,11 @@ use a2a_hub_protocol::{
     },
 };
 use a2a_hub_store::{
-    BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, FoundPage, Head, HeadFilter, HeadPage,
-    LogSize, NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules,
-    QuestionPostponements, RuleUse, RunJournal, SearchIndexState, StorageError, StoreHealth, StoredTask, Tally,
-    TaskCounts, TaskIndex, TaskLog, TaskSearch, TenantRule, UsageStore, memory::MemoryStorage,
+    BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, FoundPage, Head, HeadFilter,
+    HeadPage, LogSize, NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules,
+    QuestionPostponements, RuleUse, RunJournal, SearchIndexState, StorageError, StoreHealth,
+    StoredTask, Tally, TaskCounts, TaskIndex, TaskLog, TaskSearch, TenantRule, UsageStore,
+    memory::MemoryStorage,
 };
 use std::{
     sync::{

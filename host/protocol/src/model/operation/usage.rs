@@ -26,15 +26,8 @@ pub enum UsageKey {
 
 impl UsageKey {
     /// All keys.
-    pub const ALL: [Self; 7] = [
-        Self::Day,
-        Self::Agent,
-        Self::Model,
-        Self::Tenant,
-        Self::Person,
-        Self::Flow,
-        Self::Task,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Day, Self::Agent, Self::Model, Self::Tenant, Self::Person, Self::Flow, Self::Task];
 
     /// Name of the key, as in JSON.
     pub fn name(self) -> &'static str {

@@ -103,7 +103,9 @@ fn follow(queue: &Queue, file: &Path, hub: &Path) -> Result<(), Failure> {
         match queue.next(AT_ONCE) {
             Work::End => return Ok(()),
             Work::Check => {
-                follower.index.execute("INSERT INTO texts (texts) VALUES ('integrity-check')", [])?;
+                follower
+                    .index
+                    .execute("INSERT INTO texts (texts) VALUES ('integrity-check')", [])?;
                 return Err(Failure::Suspect);
             }
             Work::Compare => follower.compare()?,
@@ -161,9 +163,8 @@ impl Follower<'_> {
         let sql = "SELECT id, seq FROM tasks WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
         let mut found = self.logs.prepare_cached(sql)?;
         let limit = schema::integer(COMPARED as u64);
-        let rows = found.query_map(rusqlite::params![before, limit], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+        let rows = found
+            .query_map(rusqlite::params![before, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

@@ -125,9 +125,9 @@ impl TaskSearch for SqliteStorage {
             let is_last = candidates.len() < together;
             examined += candidates.len();
             let read = move |db: &_| {
-                let heads = candidates.into_iter().map(|candidate| {
-                    Ok((events::head(db, &candidate.task)?, candidate))
-                });
+                let heads = candidates
+                    .into_iter()
+                    .map(|candidate| Ok((events::head(db, &candidate.task)?, candidate)));
                 heads.collect::<Result<Vec<_>, SqliteFailure>>()
             };
             let heads = self.readers.read(read).await?;
@@ -170,7 +170,9 @@ impl SqliteStorage {
         read.map_err(|why| match why {
             StorageError::Corrupt { subject, why } => {
                 self.search.queue.suspect();
-                unavailable(format!("read {subject}: {why}; it is made anew, try again in a moment"))
+                unavailable(format!(
+                    "read {subject}: {why}; it is made anew, try again in a moment"
+                ))
             }
             why => why,
         })

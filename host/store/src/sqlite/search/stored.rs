@@ -183,9 +183,11 @@ pub(super) fn excerpts(
         let both = found.query_row(values, both).optional()?;
         let hits = |text: &String| text.matches(HIT_BEGINS).count();
         // The agent's text, unless the client's has more of the words.
-        let best = both.map(|[answered, asked]| {
-            if hits(&asked) > hits(&answered) { asked } else { answered }
-        });
+        let best = both.map(
+            |[answered, asked]| {
+                if hits(&asked) > hits(&answered) { asked } else { answered }
+            },
+        );
         excerpts.push(best.unwrap_or_default());
     }
     Ok(excerpts)

@@ -2,7 +2,7 @@
 
 use super::stored::{Origin, TaskEntry, TaskUsage};
 use crate::{
-    Head, StorageError, log, usage,
+    Head, StorageError, log,
     sqlite::{
         db::{failure::SqliteFailure, schema::integer},
         log::{
@@ -10,6 +10,7 @@ use crate::{
             rows::each_event,
         },
     },
+    usage,
 };
 use a2a_hub_core::{access_control::Principal, search::IndexedText, usage::UsageEntry};
 use a2a_hub_protocol::{event::TaskEvent, id::TaskId};
@@ -36,10 +37,7 @@ pub(super) fn entry(
     Ok(TaskEntry { text, usage: TaskUsage { seq: integer(head.seq), origin, entries } })
 }
 
-fn read(
-    db: &Connection,
-    task: &TaskId,
-) -> Result<(IndexedText, Vec<UsageEntry>), SqliteFailure> {
+fn read(db: &Connection, task: &TaskId) -> Result<(IndexedText, Vec<UsageEntry>), SqliteFailure> {
     let (mut meter, mut fold) = (usage::meter(), None);
     each_parsed(db, task, |event| {
         meter.add(&event);

@@ -319,9 +319,8 @@ struct Report {
 }
 
 fn reports() -> impl Strategy<Value = Vec<Report>> {
-    let report = (0..5_000_u64, 0..900_u32, 0..3_u8, any::<bool>()).prop_map(
-        |(tokens, cents, model, ends_run)| Report { tokens, cents, model, ends_run },
-    );
+    let report = (0..5_000_u64, 0..900_u32, 0..3_u8, any::<bool>())
+        .prop_map(|(tokens, cents, model, ends_run)| Report { tokens, cents, model, ends_run });
     prop::collection::vec(report, 0..6)
 }
 
@@ -337,8 +336,11 @@ fn log_of(id: &TaskId, reports: &[Report], is_over: bool) -> Vec<Arc<TaskEvent>>
     };
     for (ms, report) in (2..).zip(reports) {
         let Report { tokens, cents, model, ends_run } = report;
-        add(ms, json!({ "usage": { "input_tokens": tokens, "output_tokens": 2 },
-            "cost_usd": f64::from(*cents) / 100.0, "model": format!("m{model}") }));
+        add(
+            ms,
+            json!({ "usage": { "input_tokens": tokens, "output_tokens": 2 },
+            "cost_usd": f64::from(*cents) / 100.0, "model": format!("m{model}") }),
+        );
         if *ends_run {
             add(ms, json!({ PENDING_MESSAGES: ["x"] }));
         }

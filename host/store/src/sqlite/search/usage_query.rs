@@ -1,11 +1,7 @@
 //! Usage of all tasks: of stored ones by the index or their logs, and of deleted ones by their
 //! totals.
 
-use super::{
-    stored::TaskUsage,
-    task_reader,
-    usage_totals,
-};
+use super::{stored::TaskUsage, task_reader, usage_totals};
 use crate::{
     sqlite::{
         db::failure::SqliteFailure,

@@ -6,10 +6,7 @@ use super::{
 };
 use crate::{
     Head,
-    sqlite::{
-        db::failure::SqliteFailure,
-        log::events,
-    },
+    sqlite::{db::failure::SqliteFailure, log::events},
 };
 use a2a_hub_core::usage::{UsageEntry, UsageGroups, UsageOrigin};
 use a2a_hub_protocol::id::{TaskId, TenantId};
@@ -60,11 +57,7 @@ pub(in crate::sqlite) fn latest(
     }
 }
 
-fn of_task(
-    db: &Connection,
-    head: Head,
-    known: Option<Origin>,
-) -> Result<LastUsage, SqliteFailure> {
+fn of_task(db: &Connection, head: Head, known: Option<Origin>) -> Result<LastUsage, SqliteFailure> {
     let usage = task_reader::entry(db, &head, known)?.usage;
     Ok(LastUsage { head, origin: usage.origin, entries: usage.entries })
 }

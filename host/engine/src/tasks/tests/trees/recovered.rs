@@ -261,7 +261,7 @@ async fn unrecoverable_root_fails_its_tree() {
 async fn killed_hub_remembers_reach_of_tree() {
     let resume = [Session, Session, No];
     let killed = RecoveredTree::new(Stand::new(), resume, true);
-    let facts = super::reach::limited_to(&["a", "b", "c"]);
+    let facts = reach::limited_to(&["a", "b", "c"]);
     let root = killed.stand.submit_run(killed.agents.named("a"), "b c ask May I?", facts).await;
     killed.stand.until(&root, TaskState::InputRequired).await;
     let next = killed.next(resume).await;
