@@ -12,6 +12,7 @@ mod people;
 mod permissions;
 mod remote_commands;
 mod search;
+mod since;
 #[cfg(test)]
 mod surface;
 mod ui;

@@ -3,7 +3,6 @@
 use crate::{
     Exit, Global,
     client::{hub_client::Client, ids, sent::agent_name},
-    commands::tasks::MAX_LISTED,
     ui::{
         render::{ago, list, text},
         table::{Cell, Table},
@@ -12,6 +11,7 @@ use crate::{
 };
 use a2a_hub_core::text::plain_text::line;
 use a2a_hub_protocol::member;
+use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -22,26 +22,41 @@ const MAX_EXCERPT: usize = 600;
 /// admit none.
 const MAX_PAGES: usize = 500;
 
-/// Prints the tasks that a search finds, up to `limit`.
+/// Options of a search for tasks.
+#[derive(Debug, Args)]
+pub(crate) struct SearchOptions {
+    /// Only tasks whose messages and answers contain these words, `"phrases"` and beginnings of
+    /// words such as `pars*`
+    #[arg(long = "search", value_name = "WORDS")]
+    #[arg(conflicts_with_all = ["workflow", "offset", "watch", "all"])]
+    pub(crate) query: Option<String>,
+    /// With --search: only tasks that this person began, such as `ada` or `operator`
+    #[arg(long, value_name = "NAME", requires = "query")]
+    person: Option<String>,
+}
+
+/// Prints up to `limit` tasks that a search finds. `params` has its other filters.
 pub(crate) async fn search(
     global: &Global,
     client: &mut Client,
+    options: &SearchOptions,
     mut params: Value,
     limit: u32,
 ) -> anyhow::Result<Exit> {
+    member::set(&mut params, "query", json!(options.query));
+    member::set(&mut params, "person", json!(options.person));
+    // The hub says what is wrong with a limit.
+    member::set(&mut params, "limit", limit);
     let mut found = Vec::new();
     let mut page = Value::Null;
     for _ in 0..MAX_PAGES {
-        let missing = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(found.len());
-        // The hub says what is wrong with a limit.
-        let is_refused = limit == 0 || limit > MAX_LISTED;
-        member::set(&mut params, "limit", if is_refused { json!(limit) } else { json!(missing) });
         page = client.call("hub/search", params.clone()).await?;
         found.extend(list(&page["results"]).iter().cloned());
-        let is_full = u32::try_from(found.len()).is_ok_and(|count| count >= limit);
-        if is_full || page["next"].is_null() {
+        let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        if count >= limit || page["next"].is_null() {
             break;
         }
+        member::set(&mut params, "limit", limit - count);
         member::set(&mut params, "cursor", page["next"].clone());
     }
     member::set(&mut page, "results", found);

@@ -3,7 +3,7 @@
 use crate::{
     Exit, Global,
     client::{hub_client::ask, ids, sent::agent_name},
-    commands::tasks::{Since, since},
+    since::{Since, since},
     ui::{
         render::{counted, duration, list, text},
         table::{Cell, Table},
@@ -92,7 +92,7 @@ fn notes(report: &Value) -> Vec<String> {
         let why = "PRICED is by your `[prices.MODEL]`, where the vendor reports tokens only";
         notes.push(why.to_owned());
     }
-    if let Some(rows) = count(&report["leftOut"]) {
+    if let Some(rows) = count(&report["omitted"]) {
         notes.push(format!("{} not shown: `--limit COUNT` shows more", counted(rows, "row")));
     }
     if let Some(tasks) = count(&report["uncounted"]) {
@@ -202,7 +202,7 @@ mod tests {
                 "answeredByRule": 0, "withoutTokens": 0, "withoutCost": 0 },
             { "key": "", "tasks": 2, "workMs": 500, "questions": 0, "answeredByRule": 0,
                 "withoutTokens": 2, "withoutCost": 2 },
-        ], "leftOut": 1, "uncounted": 1, "total": { "tasks": 6, "inputTokens": 1_234_574,
+        ], "omitted": 1, "uncounted": 1, "total": { "tasks": 6, "inputTokens": 1_234_574,
             "outputTokens": 901, "cachedTokens": 45_000, "costUsd": 1.239, "pricedUsd": 0.5,
             "workMs": 61_500, "questions": 4, "answeredByRule": 12, "withoutTokens": 2,
             "withoutCost": 2 } })

@@ -7,7 +7,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 
-/// Limit of each of a task's two texts, in bytes. Words behind it are not found.
+/// Limit of each of a task's two texts, in bytes. TextWords behind it are not found.
 pub const MAX_TEXT: usize = 64 << 10;
 
 /// Limit of a query, in characters.
@@ -31,9 +31,9 @@ const SEPARATOR: char = '\u{200b}';
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedText {
     /// Messages of the client, oldest first.
-    pub asked: String,
+    pub requests: String,
     /// Latest message of the agent, then its artifacts and earlier messages.
-    pub answered: String,
+    pub answers: String,
 }
 
 impl IndexedText {
@@ -41,11 +41,11 @@ impl IndexedText {
     pub fn of_task(task: &Task) -> Self {
         let of_role = |role| task.history.iter().filter(move |message| message.role == role);
         let latest = task.status.message.iter().map(Message::joined_text);
-        let made = task.artifacts.iter().map(|artifact| joined_text(&artifact.parts));
+        let artifacts = task.artifacts.iter().map(|artifact| joined_text(&artifact.parts));
         let earlier = of_role(Role::Agent).map(Message::joined_text);
         Self {
-            asked: prepared(of_role(Role::User).map(Message::joined_text)),
-            answered: prepared(latest.chain(made).chain(earlier)),
+            requests: prepared(of_role(Role::User).map(Message::joined_text)),
+            answers: prepared(latest.chain(artifacts).chain(earlier)),
         }
     }
 }
@@ -161,12 +161,13 @@ impl SearchTerms {
     /// Marked excerpt of a task's texts, if they contain all terms: the search of a store without
     /// an index.
     pub fn find_in(&self, text: &IndexedText) -> Option<String> {
-        let [asked, answered] = [&text.asked, &text.answered].map(|text| Words::of(text));
-        let hit = |term: &SearchTerm, words: &Words<'_>| words.find(&Words::of(&term.text), term);
+        let [requests, answers] = [&text.requests, &text.answers].map(|text| TextWords::of(text));
+        let hit =
+            |term: &SearchTerm, words: &TextWords<'_>| words.find(&TextWords::of(&term.text), term);
         let mut first = None;
         for term in &self.0 {
-            let found = hit(term, &answered).map(|at| (&text.answered, at));
-            let found = found.or_else(|| hit(term, &asked).map(|at| (&text.asked, at)))?;
+            let found = hit(term, &answers).map(|at| (&text.answers, at));
+            let found = found.or_else(|| hit(term, &requests).map(|at| (&text.requests, at)))?;
             first.get_or_insert(found);
         }
         let (text, (begin, end)) = first?;
@@ -196,10 +197,10 @@ fn term(text: &str, is_prefix: bool) -> Option<SearchTerm> {
     has_word.then_some(SearchTerm { text: prepared, is_prefix })
 }
 
-/// Words of a text in lower case, each with its place in bytes.
-struct Words<'a>(Vec<(String, usize, &'a str)>);
+/// TextWords of a text in lower case, each with its place in bytes.
+struct TextWords<'a>(Vec<(String, usize, &'a str)>);
 
-impl<'a> Words<'a> {
+impl<'a> TextWords<'a> {
     fn of(text: &'a str) -> Self {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         let begins = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
@@ -207,7 +208,7 @@ impl<'a> Words<'a> {
     }
 
     /// Place of the first occurrence of a term's words, from its first byte to behind its last.
-    fn find(&self, words: &Words<'_>, term: &SearchTerm) -> Option<(usize, usize)> {
+    fn find(&self, words: &TextWords<'_>, term: &SearchTerm) -> Option<(usize, usize)> {
         let last = words.0.len().checked_sub(1)?;
         let fits = |(at, (wanted, ..)): (usize, &(String, usize, &str)), known: &str| {
             if term.is_prefix && at == last {
@@ -257,7 +258,7 @@ pub fn order_of(task: &str) -> i64 {
     };
     match (hex(0, 12), hex(13, 16), hex(16, 20)) {
         (Some(millis), Some(first), Some(rest)) if digits.get(12..13) == Some("7") => {
-            (millis & ((1 << 47) - 1)) << 15 | first << 3 | (rest >> 11 & 7)
+            ((millis & ((1 << 47) - 1)) << 15) | (first << 3) | ((rest >> 11) & 7)
         }
         (_, _, _) => 0,
     }
@@ -278,8 +279,8 @@ mod tests {
         parsed.into_iter().map(|term| (term.text, term.is_prefix)).collect()
     }
 
-    fn text(asked: &str, answered: &str) -> IndexedText {
-        IndexedText { asked: asked.to_owned(), answered: answered.to_owned() }
+    fn text(requests: &str, answers: &str) -> IndexedText {
+        IndexedText { requests: requests.to_owned(), answers: answers.to_owned() }
     }
 
     #[test]
@@ -327,14 +328,14 @@ mod tests {
         let indexed = IndexedText::of_task(&task);
         assert_eq!(indexed, text("fix it\nso", "done [31m\nmade\nhow?"));
         task.history = vec![said(Role::User, &"ä".repeat(MAX_TEXT))];
-        let long = IndexedText::of_task(&task).asked;
+        let long = IndexedText::of_task(&task).requests;
         assert!(long.len() <= MAX_TEXT && long.len() > MAX_TEXT - 4, "{}", long.len());
     }
 
     #[test]
     fn terms_are_found_in_either_text() {
-        let found = |query: &str, asked: &str, answered: &str| {
-            SearchTerms::parse(query).unwrap().find_in(&text(asked, answered))
+        let found = |query: &str, requests: &str, answers: &str| {
+            SearchTerms::parse(query).unwrap().find_in(&text(requests, answers))
         };
         assert_eq!(found("pars* slow", "Slow parser", "").unwrap(), "Slow \u{1}parser\u{2}");
         assert_eq!(found("slow fast", "slow", "it is FAST").unwrap(), "\u{1}slow\u{2}");
@@ -374,7 +375,7 @@ mod tests {
             if let Ok(terms) = SearchTerms::parse(&query) {
                 prop_assert!(terms.terms().len() <= MAX_TERMS);
                 prop_assert!(terms.terms().iter().all(|term| !term.text.contains(['"', '\0'])));
-                let indexed = IndexedText { asked: text, answered: query.clone() };
+                let indexed = IndexedText { requests: text, answers: query.clone() };
                 if let Some(marked) = terms.find_in(&indexed) {
                     prop_assert!(excerpt(&marked).iter().any(|part| part.hit));
                 }

@@ -19,6 +19,7 @@ mod permission_rules;
 mod pushes;
 mod questions;
 mod search;
+mod search_filter;
 pub mod sqlite;
 mod topics;
 mod usage;
@@ -35,7 +36,7 @@ pub use people::PeopleStore;
 pub use permission_rules::{PermissionRules, RuleUse, TenantRule};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 pub use questions::{ClosedQuestion, ClosedQuestionFilter, QuestionPostponements};
-pub use search::{FoundPage, FoundTask, SearchIndexState, TaskSearch};
+pub use search::{FoundPage, SearchHit, SearchIndexState, TaskSearch};
 pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
 pub use usage::UsageStore;
 

@@ -13,6 +13,7 @@ mod questions;
 mod search;
 mod topic_store;
 mod topics;
+mod usage_entry;
 mod value_entry;
 
 use super::{
@@ -21,7 +22,7 @@ use super::{
     StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TenantRule,
     log::{self, Conversation},
 };
-use crate::{health::Judgement, notices::NoticeSignal};
+use crate::{health::Judgement, notices::NoticeSignal, usage::TaskOrigin};
 use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
@@ -51,6 +52,7 @@ use std::{
 };
 use tokio::sync::watch;
 use topics::TopicsOfTenant;
+use usage_entry::MemoryUsage;
 use value_entry::ValueEntry;
 
 /// Store in memory, with an optional limit after which writes fail, for tests of failures.
@@ -75,7 +77,7 @@ struct Stored {
     people: BTreeMap<PersonName, Person>,
     triggers: BTreeMap<String, TriggerState>,
     /// Usage of deleted tasks.
-    deleted_usage: Vec<TaskUsage>,
+    deleted_usage: Vec<MemoryUsage>,
     /// Origins of tasks with deleted ancestors.
     origins: BTreeMap<TaskId, TaskOrigin>,
     notifiers: BTreeMap<String, NotifierState>,
@@ -236,7 +238,7 @@ impl TaskLog for MemoryStorage {
         let going: BTreeSet<_> = tasks.iter().filter(may_go).collect();
         let usage: Vec<_> = going.iter().filter_map(|id| inner.usage_of(id)).collect();
         inner.deleted_usage.extend(usage);
-        let orphans = inner.origins_below(&going);
+        let orphans = inner.origins_in_trees(&going);
         inner.origins.extend(orphans);
         let Stored { logs, notices, pushes, context_memories, .. } = &mut *inner;
         let mut contexts = Vec::new();

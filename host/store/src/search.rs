@@ -1,14 +1,28 @@
 //! Full-text search of tasks.
 
-use crate::{Head, StorageError};
+use crate::StorageError;
 use a2a_hub_core::search::SearchTerms;
-use a2a_hub_protocol::operation::SearchQuery;
+use a2a_hub_protocol::{
+    id::{AgentId, ContextId, TaskId},
+    operation::SearchQuery,
+    task::TaskState,
+};
 
 /// Task with the words of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundTask {
-    /// Summary.
-    pub head: Head,
+pub struct SearchHit {
+    /// Task.
+    pub task: TaskId,
+    /// Conversation.
+    pub context: ContextId,
+    /// Agent.
+    pub agent: AgentId,
+    /// Current state.
+    pub state: TaskState,
+    /// Timestamp of its first status.
+    pub created: String,
+    /// Timestamp of its latest status.
+    pub updated: String,
     /// Excerpt of its texts, with marks around the hits
     /// ([`HIT_BEGINS`](a2a_hub_core::search::HIT_BEGINS)).
     pub excerpt: String,
@@ -18,7 +32,7 @@ pub struct FoundTask {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundPage {
     /// The tasks.
-    pub tasks: Vec<FoundTask>,
+    pub tasks: Vec<SearchHit>,
     /// Cursor of the next page; none at the end. A page with a cursor may have fewer tasks than the
     /// limit, even none.
     pub next: Option<u64>,
@@ -46,20 +60,4 @@ pub trait TaskSearch: Send + Sync {
 
     /// State of the index.
     fn search_index(&self) -> SearchIndexState;
-}
-
-/// True if a found task matches the filters. `person` is the identity of the principal that began
-/// its tree.
-pub(super) fn admits(query: &SearchQuery, head: &Head, person: &str) -> bool {
-    let SearchQuery { agent, context, tenant, state, since, person: by, .. } = query;
-    agent.as_ref().is_none_or(|agent| *agent == head.agent)
-        && context.as_ref().is_none_or(|context| *context == head.context)
-        && tenant.as_ref().is_none_or(|tenant| tenant == head.context.tenant())
-        && state.is_none_or(|state| state == head.state)
-        && since.as_ref().is_none_or(|since| head.updated >= *since)
-        && by.as_ref().is_none_or(|by| is_person(by, person))
-}
-
-fn is_person(wanted: &str, person: &str) -> bool {
-    wanted == person || person.strip_prefix("person:").is_some_and(|name| name == wanted)
 }

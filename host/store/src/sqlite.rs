@@ -15,6 +15,7 @@ mod pushes;
 mod queries;
 mod questions;
 mod search;
+mod search_store;
 #[cfg(test)]
 mod tests;
 mod topics;
@@ -53,7 +54,10 @@ use db::{
 };
 pub use db::{losses::Loss, schema::LOCK_FILE};
 use log::finished_tasks::{Forgotten, Lately, Worth};
-use search::{SearchIndex, usage_totals};
+use search::{
+    index::{self, SearchIndex},
+    usage_totals,
+};
 use std::{
     fs::File,
     path::{Path, PathBuf},
@@ -134,7 +138,7 @@ impl TaskLog for SqliteStorage {
         events: Vec<Arc<TaskEvent>>,
         by: Option<&Principal>,
     ) -> Result<u64, StorageError> {
-        let is_indexed = search::concerns(&events);
+        let is_indexed = index::concerns(&events);
         let addition = log::events::Addition::new(task.clone(), expected, events, by)?;
         let bytes = addition.bytes();
         let _alone = if bytes > BULK { self.bulks.of_caller().acquire().await.ok() } else { None };

@@ -15,6 +15,15 @@ pub trait UsageStore: Send + Sync {
     async fn usage(&self, query: &UsageQuery) -> Result<UsageReport, StorageError>;
 }
 
+/// Origin of a task: the root of its tree. Unknown parts are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct TaskOrigin {
+    /// Identity of the principal that began the tree.
+    pub(super) person: String,
+    /// Agent at the root of the tree.
+    pub(super) flow: String,
+}
+
 /// Meter for the log of a task.
 pub(super) fn meter() -> UsageMeter {
     UsageMeter::new(|time| Some(time.parse::<Timestamp>().ok()?.as_millisecond()))

@@ -1,6 +1,7 @@
 //! `tasks`: lists the hub's tasks, once or on each change.
 
 use super::completion;
+pub(crate) use crate::since::{Since, since};
 use crate::{
     Exit, Format, Global, block_on,
     client::{
@@ -19,7 +20,7 @@ use a2a_hub_core::text::plain_text::line;
 use a2a_hub_protocol::{id::AgentId, member, task::TaskState};
 use anyhow::{Context as _, bail};
 use clap::{Args, builder::PossibleValuesParser};
-use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 use tokio::{
@@ -31,7 +32,7 @@ use tokio::{
 const REDRAW_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Maximum number of entries that the hub lists at once.
-pub(crate) const MAX_LISTED: u32 = 1_000;
+const MAX_LISTED: u32 = 1_000;
 
 /// Largest number of characters of a task's directory.
 const MAX_DIRECTORY: usize = 200;
@@ -71,67 +72,8 @@ pub(crate) struct TasksArgs {
     /// Print the list again on each change, until Ctrl-C
     #[arg(long)]
     watch: bool,
-    /// Only tasks whose messages and answers contain these words, `"phrases"` and beginnings of
-    /// words such as `pars*`
-    #[arg(long, value_name = "WORDS", conflicts_with_all = ["workflow", "offset", "watch", "all"])]
-    search: Option<String>,
-    /// With --search: only tasks that this person began, such as `ada` or `operator`
-    #[arg(long, value_name = "NAME", requires = "search")]
-    person: Option<String>,
-}
-
-/// Lower bound of a time range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Since {
-    /// A duration before now.
-    Ago(Duration),
-    /// A timestamp.
-    At(Timestamp),
-}
-
-/// Parses the bound that the user typed.
-pub(crate) fn since(typed: &str) -> Result<Since, String> {
-    let why = || {
-        format!(
-            "`{typed}` is not a time: give a duration such as 30m, 2h or 1d, a day such as \
-             2026-01-31, or a timestamp such as 2026-01-31T12:00:00Z"
-        )
-    };
-    if let Ok(moment) = typed.parse() {
-        return Ok(Since::At(moment));
-    }
-    // A day begins in the user's time zone.
-    if let Ok(day) = typed.parse::<Date>() {
-        let begins = day.to_zoned(TimeZone::system()).map_err(|_| why())?;
-        return Ok(Since::At(begins.timestamp()));
-    }
-    let unit = typed.chars().next_back().ok_or_else(why)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        'w' => 604_800,
-        _ => return Err(why()),
-    };
-    let count: u64 = typed[..typed.len() - unit.len_utf8()].parse().map_err(|_| why())?;
-    let long = count.checked_mul(seconds).filter(|long| *long < i64::MAX.unsigned_abs());
-    Ok(Since::Ago(Duration::from_secs(long.ok_or_else(why)?)))
-}
-
-impl Since {
-    /// Resolves the bound to a timestamp in the hub's format.
-    pub(crate) fn moment(self, now: Timestamp) -> String {
-        let moment = match self {
-            Self::At(moment) => moment,
-            // A duration beyond the range of timestamps selects all tasks.
-            Self::Ago(long) => SignedDuration::try_from(long)
-                .ok()
-                .and_then(|long| now.checked_sub(long).ok())
-                .unwrap_or(Timestamp::UNIX_EPOCH),
-        };
-        format!("{moment:.3}")
-    }
+    #[command(flatten)]
+    search: search::SearchOptions,
 }
 
 pub(crate) fn tasks(global: &Global, tasks: &TasksArgs) -> anyhow::Result<Exit> {
@@ -146,11 +88,11 @@ pub(crate) fn tasks(global: &Global, tasks: &TasksArgs) -> anyhow::Result<Exit> 
                 .with_context(|| format!("list the tasks of `{agent}`"))?;
             require_known_agent(&mut client, agent).await?;
         }
-        if let Some(query) = &tasks.search {
-            let params = json!({ "query": query, "agentId": tasks.agent, "contextId": context,
-                "state": tasks.state, "person": tasks.person,
-                "since": tasks.since.map(|since| since.moment(Timestamp::now())) });
-            return search::search(global, &mut client, params, tasks.limit).await;
+        if tasks.search.query.is_some() {
+            let since = tasks.since.map(|since| since.moment(Timestamp::now()));
+            let filters = json!({ "agentId": tasks.agent, "contextId": context,
+                "state": tasks.state, "since": since });
+            return search::search(global, &mut client, &tasks.search, filters, tasks.limit).await;
         }
         if tasks.watch {
             return watch(global, tasks, context.as_deref(), &mut client).await;
@@ -450,36 +392,5 @@ mod tests {
         01a1fc00-0000-7716-9c95-000000000001 → failed → 2026-01-29T11:58:00Z → echo → \u{1b}[2J\u{202e}x
         ");
         insta::assert_snapshot!(tasks_text(&json!([]), now(), None).words(), @"no tasks");
-    }
-
-    #[test]
-    fn since_accepts_durations_days_and_timestamps() {
-        let typed = ["90s", "30m", "2h", "1d", "2w", "2026-01-31T10:30:00+01:00"];
-        let moments = typed.map(|typed| since(typed).unwrap().moment(now()));
-        insta::assert_snapshot!(moments.join("\n"), @"
-        2026-01-31T11:58:30.000Z
-        2026-01-31T11:30:00.000Z
-        2026-01-31T10:00:00.000Z
-        2026-01-30T12:00:00.000Z
-        2026-01-17T12:00:00.000Z
-        2026-01-31T09:30:00.000Z
-        ");
-        for wrong in ["", "h", "1y", "yesterday", "-1h", "9999999999999999999d", "1ü"] {
-            assert!(since(wrong).is_err(), "{wrong}");
-        }
-        let day = since("2026-01-31").unwrap();
-        assert_eq!(
-            day,
-            Since::At(
-                "2026-01-31"
-                    .parse::<Date>()
-                    .unwrap()
-                    .to_zoned(TimeZone::system())
-                    .unwrap()
-                    .timestamp()
-            )
-        );
-        let ever = Since::Ago(Duration::from_secs(u64::MAX / 2)).moment(now());
-        assert_eq!(ever, "1970-01-01T00:00:00.000Z");
     }
 }

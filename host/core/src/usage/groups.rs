@@ -79,13 +79,13 @@ impl UsageGroups {
             let tokens = |of: &UsageAmounts| of.input_tokens.saturating_add(of.output_tokens);
             sums.sort_by_key(|(_, (of, _))| Reverse((cost(of), tokens(of), of.work_ms)));
         }
-        let left_out = sums.len().saturating_sub(limit) as u64;
+        let omitted = sums.len().saturating_sub(limit) as u64;
         let groups = sums.into_iter().take(limit).map(|(key, (amounts, agents))| UsageGroup {
             key,
             agent_id: agents.into_iter().next(),
             figures: figures(amounts),
         });
-        UsageReport { by, groups: groups.collect(), left_out, total: figures(total), uncounted }
+        UsageReport { by, groups: groups.collect(), omitted, total: figures(total), uncounted }
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn limit_and_day_leave_groups_out() {
         let latest = report(UsageKey::Model, Some("2026-01-31"), 1);
-        assert_eq!((latest.groups.len(), latest.left_out, latest.total.tasks), (1, 1, 2));
+        assert_eq!((latest.groups.len(), latest.omitted, latest.total.tasks), (1, 1, 2));
     }
 
     #[test]

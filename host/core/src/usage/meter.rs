@@ -200,7 +200,7 @@ pub struct UsageMeter {
     counted: RunReport,
     has_tokens: bool,
     has_cost: bool,
-    asked: HashSet<QuestionId>,
+    counted_questions: HashSet<QuestionId>,
 }
 
 impl UsageMeter {
@@ -221,7 +221,7 @@ impl UsageMeter {
             counted: RunReport::default(),
             has_tokens: false,
             has_cost: false,
-            asked: HashSet::new(),
+            counted_questions: HashSet::new(),
         }
     }
 
@@ -243,15 +243,15 @@ impl UsageMeter {
         self.pass_time(&update.status.timestamp, update.status.state);
         let Some(reported) = &update.metadata else { return };
         if let Some(answer) = RuleAnswer::from_metadata(Some(reported))
-            && self.asked.insert(answer.id)
+            && self.counted_questions.insert(answer.id)
         {
             self.count(UsageAmounts { ruled: 1, ..UsageAmounts::default() });
         }
         // A question that a task relays for another one is that task's.
         let question = update.status.state.is_interrupted().then_some(reported);
-        let question = Question::from_metadata(question).filter(|asked| asked.task.is_none());
+        let question = Question::from_metadata(question).filter(|question| question.task.is_none());
         if let Some(question) = question
-            && self.asked.insert(question.id)
+            && self.counted_questions.insert(question.id)
         {
             self.count(UsageAmounts { questions: 1, ..UsageAmounts::default() });
         }

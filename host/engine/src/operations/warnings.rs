@@ -5,8 +5,8 @@ use a2a_hub_protocol::operation::StorageCondition;
 
 impl Hub {
     /// Current failures of the hub itself, which last until the operator fixes them, one sentence
-    /// each: its store, what that had lost when it was opened, the index for searches, the grants file,
-    /// automation that its owners hold, span export, TLS.
+    /// each: its store, what that had lost when it was opened, the index for searches, the grants
+    /// file, automation that its owners hold, span export, TLS.
     /// Answers at once, even if the store does not.
     pub fn failures(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {

@@ -24,7 +24,7 @@ pub(super) const SEARCH: HubMethod = HubMethod {
     name: "hub/search",
     summary: "Find tasks by the words in their messages and answers, the newest first",
     example: r#"{"query": "\"flaky test\" pars*", "agentId": "claude-code", "limit": 5}"#,
-    params: Search::json_schema,
+    params: SearchParams::json_schema,
     result: SchemaGenerator::subschema_for::<SearchResults>,
     read: search,
     ..PLAIN
@@ -32,7 +32,7 @@ pub(super) const SEARCH: HubMethod = HubMethod {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Search {
+pub(crate) struct SearchParams {
     /// Words, `"phrases"` in quotation marks, and word beginnings with a trailing `*`: a task must
     /// contain all of them. At most 500 characters and 16 terms.
     query: String,
@@ -54,8 +54,8 @@ pub(crate) struct Search {
 
 /// Reads the parameters of `hub/search`.
 fn search(params: Value) -> Result<Operation, A2aError> {
-    let params: Search = read(params)?;
-    let Search { query, agent_id: agent, state, since, person, limit, .. } = params;
+    let params: SearchParams = read(params)?;
+    let SearchParams { query, agent_id: agent, state, since, person, limit, .. } = params;
     let number = |cursor: String| {
         let why = "must be the `next` of an earlier page";
         cursor.parse().map_err(|_| A2aError::invalid("cursor", why))

@@ -24,7 +24,7 @@ pub(super) const USAGE: HubMethod = HubMethod {
     summary: "Return tokens, cost, time and questions of tasks by day, agent, model, person, flow \
               or task, including deleted tasks; by tenant, for administrators",
     example: r#"{"by": "agent", "since": "2026-01-01T00:00:00Z"}"#,
-    params: Usage::json_schema,
+    params: UsageParams::json_schema,
     result: SchemaGenerator::subschema_for::<UsageReport>,
     read: usage,
     ..PLAIN
@@ -32,7 +32,7 @@ pub(super) const USAGE: HubMethod = HubMethod {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Usage {
+pub(crate) struct UsageParams {
     /// Key of the groups: `day` (by default), `agent`, `model`, `tenant`, `person`, `flow` or
     /// `task`.
     #[schemars(with = "Option<String>")]
@@ -45,7 +45,7 @@ pub(crate) struct Usage {
 
 /// Reads the parameters of `hub/usage`.
 fn usage(params: Value) -> Result<Operation, A2aError> {
-    let Usage { by, since, limit } = read(params)?;
+    let UsageParams { by, since, limit } = read(params)?;
     let limit = within("limit", limit.unwrap_or(DEFAULT_GROUPS), 1, MAX_LISTED)?;
     let by = by.unwrap_or(UsageKey::Day);
     Ok(Operation::Usage(UsageQuery { by, since, tenant: None, limit }))

@@ -50,7 +50,7 @@ async fn page(storage: &impl Storage, query: &SearchQuery) -> FoundPage {
 
 /// Ids of the tasks that a search finds.
 async fn found(storage: &impl Storage, query: &SearchQuery) -> Vec<TaskId> {
-    page(storage, query).await.tasks.into_iter().map(|found| found.head.task).collect()
+    page(storage, query).await.tasks.into_iter().map(|found| found.task).collect()
 }
 
 /// Creation of a task with this request.
@@ -140,7 +140,7 @@ pub(super) async fn pages_of_results_follow_cursor(storage: &impl Storage) {
             loop {
                 let page = page(storage, &SearchQuery { after, limit, ..all(query) }).await;
                 assert!(page.tasks.len() <= limit);
-                pages.extend(page.tasks.into_iter().map(|found| found.head.task));
+                pages.extend(page.tasks.into_iter().map(|found| found.task));
                 after = page.next;
                 if after.is_none() {
                     break;

@@ -1,47 +1,19 @@
 //! Search for tasks and their usage, in memory: reads each log.
 
-use super::{MemoryLog, MemoryStorage, Stored};
+use super::{MemoryLog, MemoryStorage, Stored, usage_entry::MemoryUsage};
 use crate::{
-    FoundPage, FoundTask, SearchIndexState, StorageError, TaskSearch, UsageStore, search, usage,
+    FoundPage, SearchIndexState, StorageError, TaskSearch, UsageStore, search_filter,
+    usage::{self, TaskOrigin},
 };
 use a2a_hub_core::{
     search::{IndexedText, SearchTerms},
-    usage::{UsageEntry, UsageGroups, UsageOrigin},
+    usage::UsageGroups,
 };
 use a2a_hub_protocol::{
-    id::{AgentId, TaskId, TenantId},
+    id::TaskId,
     operation::{SearchQuery, UsageQuery, UsageReport},
 };
 use std::{collections::BTreeSet, iter};
-
-/// Origin of a task: the principal and the agent at the root of its tree.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TaskOrigin {
-    person: String,
-    flow: String,
-}
-
-/// Usage of a task, with its origin.
-#[derive(Debug)]
-pub(super) struct TaskUsage {
-    agent: AgentId,
-    tenant: TenantId,
-    origin: TaskOrigin,
-    entries: Vec<UsageEntry>,
-}
-
-impl TaskUsage {
-    fn add_to(&self, groups: &mut UsageGroups, task: Option<&TaskId>) {
-        let origin = UsageOrigin {
-            task: task.map(TaskId::as_str),
-            agent: self.agent.as_str(),
-            tenant: self.tenant.as_str(),
-            person: &self.origin.person,
-            flow: &self.origin.flow,
-        };
-        self.entries.iter().for_each(|entry| groups.add(origin, entry));
-    }
-}
 
 impl Stored {
     /// Root of a task's tree, if all its ancestors are stored.
@@ -60,19 +32,19 @@ impl Stored {
     }
 
     /// Origins of the tasks in the trees of `roots`.
-    pub(super) fn origins_below(&self, roots: &BTreeSet<&TaskId>) -> Vec<(TaskId, TaskOrigin)> {
-        let is_below =
+    pub(super) fn origins_in_trees(&self, roots: &BTreeSet<&TaskId>) -> Vec<(TaskId, TaskOrigin)> {
+        let is_inside =
             |log: &&MemoryLog| self.root(log).is_some_and(|root| roots.contains(&root.head.task));
-        let below = self.logs.values().filter(is_below);
-        below.map(|log| (log.head.task.clone(), self.origin(log))).collect()
+        let inside = self.logs.values().filter(is_inside);
+        inside.map(|log| (log.head.task.clone(), self.origin(log))).collect()
     }
 
     /// Usage of a task; none if it is unknown.
-    pub(super) fn usage_of(&self, task: &TaskId) -> Option<TaskUsage> {
+    pub(super) fn usage_of(&self, task: &TaskId) -> Option<MemoryUsage> {
         let log = self.logs.get(task)?;
         let mut meter = usage::meter();
         log.events.iter().for_each(|event| meter.add(event));
-        Some(TaskUsage {
+        Some(MemoryUsage {
             agent: log.head.agent.clone(),
             tenant: log.head.context.tenant().clone(),
             origin: self.origin(log),
@@ -93,7 +65,7 @@ impl TaskSearch for MemoryStorage {
         // The cursor is the number of tasks that the pages before have examined.
         let skipped = query.after.map_or(0, |after| usize::try_from(after).unwrap_or(usize::MAX));
         for (number, log) in (1..).zip(inner.logs.values().rev()).skip(skipped) {
-            if !search::admits(query, &log.head, &inner.origin(log).person) {
+            if !search_filter::admits(query, &log.head, &inner.origin(log).person) {
                 continue;
             }
             let text = IndexedText::of_task(&log.fold()?.task);
@@ -102,7 +74,7 @@ impl TaskSearch for MemoryStorage {
                     page.next = Some(number - 1);
                     break;
                 }
-                page.tasks.push(FoundTask { head: log.head.clone(), excerpt });
+                page.tasks.push(search_filter::hit(log.head.clone(), excerpt));
             }
         }
         Ok(page)
@@ -118,7 +90,7 @@ impl UsageStore for MemoryStorage {
     async fn usage(&self, query: &UsageQuery) -> Result<UsageReport, StorageError> {
         let inner = self.lock();
         let mut groups = UsageGroups::new(query.by, usage::since_day(query));
-        let is_wanted = |of: &TaskUsage| query.tenant.as_ref().is_none_or(|it| *it == of.tenant);
+        let is_wanted = |of: &MemoryUsage| query.tenant.as_ref().is_none_or(|it| *it == of.tenant);
         for of in inner.deleted_usage.iter().filter(|of| is_wanted(of)) {
             of.add_to(&mut groups, None);
         }

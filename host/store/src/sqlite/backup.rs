@@ -11,7 +11,7 @@ use super::{
         losses, schema,
     },
     log::events,
-    search,
+    search::file,
 };
 use crate::{BackupError, Copied, StorageError, TaskCounts};
 use rusqlite::{Connection, InterruptHandle};
@@ -94,7 +94,7 @@ pub fn restore(dir: &Path, from: &Path) -> Result<(Copied, Option<PathBuf>), Sto
         let failed =
             |why: io::Error| error::no_file(&format!("write {}", database.display()), &why);
         // The index is of the replaced store; the next hub makes it anew.
-        search::remove(dir).map_err(failed)?;
+        file::remove(dir).map_err(failed)?;
         fs::rename(&draft, &database).map_err(failed)?;
         keep_name(&database)?;
         Ok((copied, replaced))

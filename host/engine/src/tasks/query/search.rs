@@ -5,7 +5,7 @@ use a2a_hub_core::search::{SearchTerms, excerpt};
 use a2a_hub_protocol::operation::{
     SearchQuery, SearchResult, SearchResults, UsageQuery, UsageReport,
 };
-use a2a_hub_store::{FoundTask, Head, SearchIndexState, StorageError};
+use a2a_hub_store::{SearchHit, SearchIndexState, StorageError};
 
 impl Tasks {
     /// Tasks that contain all terms of a query, the newest first.
@@ -33,9 +33,8 @@ impl Tasks {
     }
 }
 
-fn result(found: FoundTask) -> SearchResult {
-    let FoundTask { head, excerpt: marked } = found;
-    let Head { task, context, agent, state, created, updated, .. } = head;
+fn result(found: SearchHit) -> SearchResult {
+    let SearchHit { task, context, agent, state, created, updated, excerpt: marked } = found;
     SearchResult {
         task_id: task,
         agent_id: agent,

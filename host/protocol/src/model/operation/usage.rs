@@ -66,7 +66,7 @@ pub struct UsageReport {
     /// Groups: days with the latest first, others with the greatest cost first.
     pub groups: Vec<UsageGroup>,
     /// Number of groups beyond the limit.
-    pub left_out: u64,
+    pub omitted: u64,
     /// Sum of all groups.
     pub total: UsageFigures,
     /// Number of tasks that are not counted yet, because the index of the tasks is behind.

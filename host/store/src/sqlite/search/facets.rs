@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 const MAX_FACET: usize = 128;
 
 /// Facets of a task, as one text.
-pub(super) fn of_task(agent: &AgentId, context: &ContextId) -> String {
+pub(in crate::sqlite) fn of_task(agent: &AgentId, context: &ContextId) -> String {
     let facets = [of_agent(agent), of_tenant(context.tenant()), of_context(context)];
     facets.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
@@ -43,13 +43,13 @@ fn facet(kind: char, value: &str) -> Option<String> {
 }
 
 /// Query in the language of FTS5. Each term is quoted, so that it is a text whatever it contains.
-pub(super) fn match_expression(terms: &SearchTerms, query: &SearchQuery) -> String {
+pub(in crate::sqlite) fn match_expression(terms: &SearchTerms, query: &SearchQuery) -> String {
     let quoted = |term: &SearchTerm| {
         let text = term.text.replace('"', "\"\"");
         format!("\"{text}\"{}", if term.is_prefix { " *" } else { "" })
     };
     let terms: Vec<_> = terms.terms().iter().map(quoted).collect();
-    let mut expression = format!("{{asked answered}} : ({})", terms.join(" AND "));
+    let mut expression = format!("{{requests answers}} : ({})", terms.join(" AND "));
     let facets = [
         query.agent.as_ref().and_then(of_agent),
         query.tenant.as_ref().and_then(of_tenant),

@@ -46,7 +46,7 @@ const TABLES: &str = "
         PRIMARY KEY (number, day, model)
     ) STRICT, WITHOUT ROWID;
     CREATE VIRTUAL TABLE texts USING fts5(
-        facets, asked, answered, tokenize = 'unicode61 remove_diacritics 2'
+        facets, requests, answers, tokenize = 'unicode61 remove_diacritics 2'
     );
     -- Deleted texts leave no words in the index.
     INSERT INTO texts (texts, rank) VALUES ('secure-delete', 1);

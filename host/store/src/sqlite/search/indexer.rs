@@ -2,7 +2,7 @@
 
 use super::{
     file::{self, OpenFailure},
-    queue::{Queue, Work},
+    queue::{IndexWork, Queue},
     stored, task_reader,
 };
 use crate::sqlite::{
@@ -12,9 +12,17 @@ use crate::sqlite::{
 use a2a_hub_protocol::id::TaskId;
 use rusqlite::Connection;
 use std::{path::Path, slice, time::Duration};
+use tokio::time::Instant;
 
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(2);
+
+/// Rest after each transaction, in times of its duration: the index takes a third of a processor at
+/// most, so that tasks do not wait for it.
+const RESTS: u32 = 2;
+
+/// Limit of a rest.
+const LONGEST_REST: Duration = Duration::from_secs(2);
 
 /// Tasks that are written in one transaction.
 const AT_ONCE: usize = 200;
@@ -23,10 +31,10 @@ const AT_ONCE: usize = 200;
 const COMPARED: usize = 1_000;
 
 /// Id behind those of all tasks.
-const BEHIND_ALL: &str = "\u{10ffff}";
+const AFTER_ALL: &str = "\u{10ffff}";
 
 /// Failure of the indexer.
-enum Failure {
+enum IndexFailure {
     /// The index cannot be opened.
     Open(OpenFailure),
     /// A statement of the index failed.
@@ -37,13 +45,13 @@ enum Failure {
     Suspect,
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for IndexFailure {
     fn from(why: rusqlite::Error) -> Self {
         Self::Index(why)
     }
 }
 
-impl Failure {
+impl IndexFailure {
     /// True if the index is to be made anew.
     fn is_damage(&self) -> bool {
         match self {
@@ -79,7 +87,7 @@ pub(super) fn run(queue: &Queue, file: &Path, hub: &Path) {
     while !queue.is_ended() {
         let Err(failure) = follow(queue, file, hub) else { return };
         let is_damage = failure.is_damage();
-        let is_suspect = matches!(failure, Failure::Suspect);
+        let is_suspect = matches!(failure, IndexFailure::Suspect);
         let pause = if is_damage || is_suspect { Duration::ZERO } else { RETRY };
         let why = failure.text(file);
         if is_damage {
@@ -94,22 +102,22 @@ pub(super) fn run(queue: &Queue, file: &Path, hub: &Path) {
     }
 }
 
-fn follow(queue: &Queue, file: &Path, hub: &Path) -> Result<(), Failure> {
-    let index = file::open(file).map_err(Failure::Open)?;
-    let logs = schema::open_to_read(hub).map_err(|why| Failure::Log(why.into()))?;
+fn follow(queue: &Queue, file: &Path, hub: &Path) -> Result<(), IndexFailure> {
+    let index = file::open(file).map_err(IndexFailure::Open)?;
+    let logs = schema::open_to_read(hub).map_err(|why| IndexFailure::Log(why.into()))?;
     queue.opened(Readers::new(file.to_owned()));
     let follower = Follower { queue, index, logs };
     loop {
         match queue.next(AT_ONCE) {
-            Work::End => return Ok(()),
-            Work::Check => {
+            IndexWork::End => return Ok(()),
+            IndexWork::Check => {
                 follower
                     .index
                     .execute("INSERT INTO texts (texts) VALUES ('integrity-check')", [])?;
-                return Err(Failure::Suspect);
+                return Err(IndexFailure::Suspect);
             }
-            Work::Compare => follower.compare()?,
-            Work::Tasks(tasks) => follower.update(&tasks)?,
+            IndexWork::Compare => follower.compare()?,
+            IndexWork::Tasks(tasks) => follower.update_and_rest(&tasks)?,
         }
     }
 }
@@ -122,15 +130,15 @@ struct Follower<'a> {
 
 impl Follower<'_> {
     /// Compares all tasks with the index, the newest first, and updates those that differ.
-    fn compare(&self) -> Result<(), Failure> {
+    fn compare(&self) -> Result<(), IndexFailure> {
         self.queue.begin_comparison();
-        let count = events::tally(&self.logs).map_err(Failure::Log)?;
+        let count = events::tally(&self.logs).map_err(IndexFailure::Log)?;
         let stored: u64 = count.iter().map(|tally| tally.tasks).sum();
         let mut unwritten = stored.saturating_sub(stored::count(&self.index)?);
         self.queue.set_in_work(unwritten);
-        let mut before = BEHIND_ALL.to_owned();
+        let mut before = AFTER_ALL.to_owned();
         while !self.queue.is_ended() {
-            let page = self.page(&before).map_err(Failure::Log)?;
+            let page = self.page(&before).map_err(IndexFailure::Log)?;
             let is_last = page.len() < COMPARED;
             let from = page.last().filter(|_| !is_last).map(|(id, _)| id.clone());
             let from = from.unwrap_or_default();
@@ -141,7 +149,7 @@ impl Follower<'_> {
             let tasks = changed.into_iter().chain(known.into_keys()).map(TaskId::new);
             let tasks: Vec<_> = tasks.collect();
             for tasks in tasks.chunks(AT_ONCE) {
-                self.update(tasks)?;
+                self.update_and_rest(tasks)?;
                 unwritten = unwritten.saturating_sub(tasks.len() as u64);
                 self.queue.set_in_work(unwritten);
                 if self.queue.is_ended() {
@@ -168,17 +176,25 @@ impl Follower<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Updates the entries of these tasks, and then leaves the processor to others.
+    fn update_and_rest(&self, tasks: &[TaskId]) -> Result<(), IndexFailure> {
+        let begun = Instant::now();
+        self.update(tasks)?;
+        self.queue.rest((begun.elapsed() * RESTS).min(LONGEST_REST));
+        Ok(())
+    }
+
     /// Updates the entries of these tasks in one transaction, and deletes those of deleted ones.
-    fn update(&self, tasks: &[TaskId]) -> Result<(), Failure> {
+    fn update(&self, tasks: &[TaskId]) -> Result<(), IndexFailure> {
         let mut has_deleted = false;
         let change = self.index.unchecked_transaction()?;
         for task in tasks {
-            match events::head(&self.logs, task).map_err(Failure::Log)? {
+            match events::head(&self.logs, task).map_err(IndexFailure::Log)? {
                 None => has_deleted |= stored::forget(&change, task)?,
                 Some(head) => {
                     let mut known = stored::origins(&change, slice::from_ref(task))?;
                     let entry = task_reader::entry(&self.logs, &head, known.remove(task));
-                    stored::put(&change, &head, &entry.map_err(Failure::Log)?)?;
+                    stored::put(&change, &head, &entry.map_err(IndexFailure::Log)?)?;
                 }
             }
         }
@@ -192,7 +208,7 @@ impl Follower<'_> {
 
     /// Moves the write-ahead log into the index and empties it, so that deleted texts are in
     /// neither.
-    fn wipe_log(&self) -> Result<(), Failure> {
+    fn wipe_log(&self) -> Result<(), IndexFailure> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         let is_busy: i64 = self.index.query_row(sql, [], |row| row.get(0))?;
         if is_busy != 0 {

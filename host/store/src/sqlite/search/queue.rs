@@ -2,7 +2,7 @@
 
 use crate::{SearchIndexState, sqlite::db::readers::Readers};
 use a2a_hub_protocol::id::TaskId;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{collections::HashSet, mem, sync::Arc, time::Duration};
 
 /// Limit of the tasks in the queue; beyond it, all tasks are compared.
@@ -14,17 +14,18 @@ const GATHER: Duration = Duration::from_millis(50);
 /// Queue between the store and the indexer.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<IndexQueueState>,
     wake: Condvar,
+    ended: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct IndexQueueState {
     changed: HashSet<TaskId>,
     /// Number of tasks that the indexer has taken and not written yet.
     in_work: u64,
     /// True if any task may have changed.
-    is_behind: bool,
+    needs_comparison: bool,
     is_suspect: bool,
     is_ended: bool,
     failure: Option<String>,
@@ -32,7 +33,7 @@ struct State {
 }
 
 /// Next work of the indexer.
-pub(super) enum Work {
+pub(super) enum IndexWork {
     /// Changed tasks.
     Tasks(Vec<TaskId>),
     /// Comparison of all tasks with the index.
@@ -49,7 +50,7 @@ impl Queue {
         state.changed.extend(tasks);
         if state.changed.len() > MAX_QUEUED {
             state.changed = HashSet::new();
-            state.is_behind = true;
+            state.needs_comparison = true;
         }
         self.wake.notify_one();
     }
@@ -66,6 +67,7 @@ impl Queue {
         state.is_ended = true;
         state.readers = None;
         self.wake.notify_one();
+        self.ended.notify_one();
     }
 
     pub(super) fn is_ended(&self) -> bool {
@@ -79,7 +81,7 @@ impl Queue {
 
     pub(super) fn state(&self) -> SearchIndexState {
         let state = self.state.lock();
-        let unknown = u64::from(state.is_behind || state.readers.is_none());
+        let unknown = u64::from(state.needs_comparison || state.readers.is_none());
         let known = (state.changed.len() as u64).saturating_add(state.in_work);
         SearchIndexState { pending: known.max(unknown), failure: state.failure.clone() }
     }
@@ -87,7 +89,7 @@ impl Queue {
     /// The index was opened; all tasks are compared with it.
     pub(super) fn opened(&self, readers: Readers) {
         let mut state = self.state.lock();
-        (state.is_behind, state.is_suspect, state.in_work) = (true, false, 0);
+        (state.needs_comparison, state.is_suspect, state.in_work) = (true, false, 0);
         state.readers = (!state.is_ended).then(|| Arc::new(readers));
     }
 
@@ -114,28 +116,32 @@ impl Queue {
         if is_damaged {
             state.readers = None;
         }
-        // Changes wake the indexer as well, and must not have it try again and again.
-        let mut left = pause;
-        while !state.is_ended && !left.is_zero() {
-            let step = left.min(GATHER);
-            self.wake.wait_for(&mut state, step);
-            left = left.saturating_sub(step);
-        }
+        self.wait_until_end(&mut state, pause);
+    }
+
+    /// Waits for `pause`, or until the end.
+    pub(super) fn rest(&self, pause: Duration) {
+        self.wait_until_end(&mut self.state.lock(), pause);
+    }
+
+    /// Waits for `pause`, or until the end; changes do not shorten it.
+    fn wait_until_end(&self, state: &mut MutexGuard<'_, IndexQueueState>, pause: Duration) {
+        while !state.is_ended && !self.ended.wait_for(state, pause).timed_out() {}
     }
 
     /// Waits for the next work.
-    pub(super) fn next(&self, at_once: usize) -> Work {
+    pub(super) fn next(&self, at_once: usize) -> IndexWork {
         let mut state = self.state.lock();
         state.in_work = 0;
         loop {
             if state.is_ended {
-                return Work::End;
+                return IndexWork::End;
             }
             if mem::take(&mut state.is_suspect) {
-                return Work::Check;
+                return IndexWork::Check;
             }
-            if state.is_behind {
-                return Work::Compare;
+            if state.needs_comparison {
+                return IndexWork::Compare;
             }
             if !state.changed.is_empty() {
                 break;
@@ -143,7 +149,7 @@ impl Queue {
             self.wake.wait(&mut state);
         }
         if state.changed.len() < at_once {
-            self.wake.wait_for(&mut state, GATHER);
+            self.wait_until_end(&mut state, GATHER);
         }
         let mut taken: Vec<_> = state.changed.iter().take(at_once).cloned().collect();
         // Of one millisecond, the first to be written counts as the oldest.
@@ -152,12 +158,12 @@ impl Queue {
             state.changed.remove(task);
         }
         state.in_work = taken.len() as u64;
-        Work::Tasks(taken)
+        IndexWork::Tasks(taken)
     }
 
     /// All tasks were compared.
     pub(super) fn compared(&self) {
-        self.state.lock().is_behind = false;
+        self.state.lock().needs_comparison = false;
     }
 
     /// Begins a comparison: tasks that change from now on are in the queue again.

@@ -4,6 +4,7 @@ use super::facets;
 use crate::{
     Head, StorageError,
     sqlite::db::{error, failure::SqliteFailure},
+    usage::TaskOrigin,
 };
 use a2a_hub_core::{
     search::{HIT_BEGINS, HIT_ENDS, IndexedText, order_of},
@@ -16,49 +17,41 @@ use std::collections::HashMap;
 /// Words of an excerpt.
 const EXCERPT_WORDS: i64 = 20;
 
-/// Origin of a task: what its tree knows at its creation. Unknown parts are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::sqlite) struct Origin {
-    /// Identity of the principal that began the tree.
-    pub(in crate::sqlite) person: String,
-    /// Agent at the root of the tree.
-    pub(in crate::sqlite) flow: String,
-}
-
 /// Task that matches a full-text query.
-pub(super) struct Candidate {
+pub(in crate::sqlite) struct MatchedTask {
     /// Number in the index.
-    pub(super) number: i64,
+    pub(in crate::sqlite) number: i64,
     /// Task.
-    pub(super) task: TaskId,
+    pub(in crate::sqlite) task: TaskId,
     /// Origin.
-    pub(super) origin: Origin,
+    pub(in crate::sqlite) origin: TaskOrigin,
 }
 
 /// Usage of a task, as of event `seq`.
-pub(super) struct TaskUsage {
+pub(in crate::sqlite) struct TaskUsage {
     /// Number of the last counted event.
-    pub(super) seq: i64,
+    pub(in crate::sqlite) seq: i64,
     /// Origin.
-    pub(super) origin: Origin,
+    pub(in crate::sqlite) origin: TaskOrigin,
     /// Usage by day and model.
-    pub(super) entries: Vec<UsageEntry>,
+    pub(in crate::sqlite) entries: Vec<UsageEntry>,
 }
 
 /// Contents of a task for the index.
-pub(super) struct TaskEntry {
+pub(in crate::sqlite) struct TaskEntry {
     /// Texts.
-    pub(super) text: IndexedText,
+    pub(in crate::sqlite) text: IndexedText,
     /// Usage.
-    pub(super) usage: TaskUsage,
+    pub(in crate::sqlite) usage: TaskUsage,
 }
 
 /// Columns of [`UsageAmounts`], in its order.
-pub(super) const AMOUNTS: &str = "tasks, without_tokens, without_cost, input_tokens, output_tokens,
+pub(in crate::sqlite) const AMOUNTS: &str =
+    "tasks, without_tokens, without_cost, input_tokens, output_tokens,
     cached_tokens, cost_micros, priced_micros, work_ms, questions, ruled";
 
 /// Reads [`AMOUNTS`] from the column `first` on.
-pub(super) fn amounts(row: &Row<'_>, first: usize) -> rusqlite::Result<UsageAmounts> {
+pub(in crate::sqlite) fn amounts(row: &Row<'_>, first: usize) -> rusqlite::Result<UsageAmounts> {
     let mut amounts = [0; UsageAmounts::COUNT];
     for (column, amount) in (first..).zip(&mut amounts) {
         *amount = row.get(column)?;
@@ -66,8 +59,8 @@ pub(super) fn amounts(row: &Row<'_>, first: usize) -> rusqlite::Result<UsageAmou
     Ok(UsageAmounts::from_array(amounts))
 }
 
-/// Result of a read of the index; damage is an error of its own.
-pub(super) fn judged<T>(read: rusqlite::Result<T>) -> Result<T, SqliteFailure> {
+/// Result of a read of the index; damage is reported as [`StorageError::Corrupt`].
+pub(in crate::sqlite) fn judged<T>(read: rusqlite::Result<T>) -> Result<T, SqliteFailure> {
     read.map_err(|why| {
         if error::is_damage(&why) {
             let subject = "the index for searches".to_owned();
@@ -78,7 +71,11 @@ pub(super) fn judged<T>(read: rusqlite::Result<T>) -> Result<T, SqliteFailure> {
 }
 
 /// Stores a task in place of its earlier entry.
-pub(super) fn put(db: &Connection, head: &Head, entry: &TaskEntry) -> rusqlite::Result<()> {
+pub(in crate::sqlite) fn put(
+    db: &Connection,
+    head: &Head,
+    entry: &TaskEntry,
+) -> rusqlite::Result<()> {
     let task = head.task.as_str();
     let number = match number_of(db, task)? {
         Some(number) => {
@@ -90,9 +87,9 @@ pub(super) fn put(db: &Connection, head: &Head, entry: &TaskEntry) -> rusqlite::
     let TaskEntry { text, usage: TaskUsage { seq, origin, entries } } = entry;
     let sql = "INSERT INTO tasks (number, task, seq, person, flow) VALUES (?1, ?2, ?3, ?4, ?5)";
     db.prepare_cached(sql)?.execute(params![number, task, seq, origin.person, origin.flow])?;
-    let sql = "INSERT INTO texts (rowid, facets, asked, answered) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO texts (rowid, facets, requests, answers) VALUES (?1, ?2, ?3, ?4)";
     let facets = facets::of_task(&head.agent, &head.context);
-    db.prepare_cached(sql)?.execute(params![number, facets, text.asked, text.answered])?;
+    db.prepare_cached(sql)?.execute(params![number, facets, text.requests, text.answers])?;
     let sql = format!(
         "INSERT INTO usage (number, day, model, {AMOUNTS})
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
@@ -106,7 +103,7 @@ pub(super) fn put(db: &Connection, head: &Head, entry: &TaskEntry) -> rusqlite::
 }
 
 /// Deletes a task from the index; true if it was there.
-pub(super) fn forget(db: &Connection, task: &TaskId) -> rusqlite::Result<bool> {
+pub(in crate::sqlite) fn forget(db: &Connection, task: &TaskId) -> rusqlite::Result<bool> {
     let Some(number) = number_of(db, task.as_str())? else { return Ok(false) };
     forget_number(db, number)?;
     Ok(true)
@@ -139,12 +136,12 @@ fn free_number(db: &Connection, task: &str) -> rusqlite::Result<i64> {
 }
 
 /// Tasks that match, with lower numbers than `before`, the newest first.
-pub(super) fn candidates(
+pub(in crate::sqlite) fn candidates(
     db: &Connection,
     matching: &str,
     before: i64,
     limit: usize,
-) -> rusqlite::Result<Vec<Candidate>> {
+) -> rusqlite::Result<Vec<MatchedTask>> {
     let sql = "SELECT rowid FROM texts WHERE texts MATCH ?1 AND rowid < ?2
         ORDER BY rowid DESC LIMIT ?3";
     // One moment for both statements.
@@ -158,8 +155,8 @@ pub(super) fn candidates(
     while let Some(row) = rows.next()? {
         let number: i64 = row.get(0)?;
         let candidate = |row: &Row<'_>| {
-            let origin = Origin { person: row.get(1)?, flow: row.get(2)? };
-            Ok(Candidate { number, task: TaskId::new(row.get::<_, String>(0)?), origin })
+            let origin = TaskOrigin { person: row.get(1)?, flow: row.get(2)? };
+            Ok(MatchedTask { number, task: TaskId::new(row.get::<_, String>(0)?), origin })
         };
         candidates.push(by_number.query_row([number], candidate)?);
     }
@@ -167,7 +164,7 @@ pub(super) fn candidates(
 }
 
 /// Marked excerpts of tasks that match. Empty for one that has changed since.
-pub(super) fn excerpts(
+pub(in crate::sqlite) fn excerpts(
     db: &Connection,
     matching: &str,
     numbers: &[i64],
@@ -184,8 +181,8 @@ pub(super) fn excerpts(
         let hits = |text: &String| text.matches(HIT_BEGINS).count();
         // The agent's text, unless the client's has more of the words.
         let best = both.map(
-            |[answered, asked]| {
-                if hits(&asked) > hits(&answered) { asked } else { answered }
+            |[answers, requests]| {
+                if hits(&requests) > hits(&answers) { requests } else { answers }
             },
         );
         excerpts.push(best.unwrap_or_default());
@@ -194,7 +191,7 @@ pub(super) fn excerpts(
 }
 
 /// Event numbers of the tasks between two ids, as the index knows them.
-pub(super) fn seqs(
+pub(in crate::sqlite) fn seqs(
     db: &Connection,
     from: &str,
     before: &str,
@@ -206,20 +203,20 @@ pub(super) fn seqs(
 }
 
 /// Number of tasks in the index.
-pub(super) fn count(db: &Connection) -> rusqlite::Result<u64> {
+pub(in crate::sqlite) fn count(db: &Connection) -> rusqlite::Result<u64> {
     let count: i64 = db.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 
 /// Origins of tasks, as far as the index knows them.
-pub(super) fn origins(
+pub(in crate::sqlite) fn origins(
     db: &Connection,
     tasks: &[TaskId],
-) -> rusqlite::Result<HashMap<TaskId, Origin>> {
+) -> rusqlite::Result<HashMap<TaskId, TaskOrigin>> {
     let mut found = db.prepare_cached("SELECT person, flow FROM tasks WHERE task = ?1")?;
     let mut origins = HashMap::new();
     for task in tasks {
-        let origin = |row: &Row<'_>| Ok(Origin { person: row.get(0)?, flow: row.get(1)? });
+        let origin = |row: &Row<'_>| Ok(TaskOrigin { person: row.get(0)?, flow: row.get(1)? });
         let origin = found.query_row([task.as_str()], origin).optional()?;
         origins.extend(origin.map(|origin| (task.clone(), origin)));
     }
@@ -227,7 +224,7 @@ pub(super) fn origins(
 }
 
 /// Usage of all tasks by their ids, without the days before `since`.
-pub(super) fn usage(
+pub(in crate::sqlite) fn usage(
     db: &Connection,
     since: Option<&str>,
 ) -> rusqlite::Result<HashMap<String, TaskUsage>> {
@@ -240,7 +237,7 @@ pub(super) fn usage(
     let mut usage = HashMap::new();
     while let Some(row) = rows.next()? {
         let task: String = row.get(0)?;
-        let origin = Origin { person: row.get(2)?, flow: row.get(3)? };
+        let origin = TaskOrigin { person: row.get(2)?, flow: row.get(3)? };
         let of = TaskUsage { seq: row.get(1)?, origin, entries: Vec::new() };
         let known = usage.entry(task).or_insert(of);
         if let Some(day) = row.get::<_, Option<String>>(4)? {

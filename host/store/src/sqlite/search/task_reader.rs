@@ -1,6 +1,6 @@
 //! Contents of a task for the index, from its log.
 
-use super::stored::{Origin, TaskEntry, TaskUsage};
+use super::stored::{TaskEntry, TaskUsage};
 use crate::{
     Head, StorageError, log,
     sqlite::{
@@ -10,7 +10,7 @@ use crate::{
             rows::each_event,
         },
     },
-    usage,
+    usage::{self, TaskOrigin},
 };
 use a2a_hub_core::{access_control::Principal, search::IndexedText, usage::UsageEntry};
 use a2a_hub_protocol::{event::TaskEvent, id::TaskId};
@@ -23,7 +23,7 @@ const MAX_ANCESTORS: usize = 64;
 pub(super) fn entry(
     db: &Connection,
     head: &Head,
-    known: Option<Origin>,
+    known: Option<TaskOrigin>,
 ) -> Result<TaskEntry, SqliteFailure> {
     let origin = origin(db, head, known)?;
     let (text, entries) = match read(db, &head.task) {
@@ -63,13 +63,13 @@ fn each_parsed(
 pub(super) fn origin(
     db: &Connection,
     head: &Head,
-    known: Option<Origin>,
-) -> Result<Origin, SqliteFailure> {
+    known: Option<TaskOrigin>,
+) -> Result<TaskOrigin, SqliteFailure> {
     let mut root = head.clone();
     for _ in 0..MAX_ANCESTORS {
         let Some(parent) = &root.parent else {
             let person = person(db, &root.task)?;
-            return Ok(Origin { person, flow: root.agent.as_str().to_owned() });
+            return Ok(TaskOrigin { person, flow: root.agent.as_str().to_owned() });
         };
         let Some(parent) = events::head(db, parent)? else { break };
         root = parent;

@@ -4,7 +4,7 @@ use super::{file, stored};
 use crate::{
     FoundPage, Storage, StorageError, TaskLog as _, TaskSearch as _, UsageStore as _,
     contract::{agent, at, chunk, created, status},
-    sqlite::SqliteStorage,
+    sqlite::{SqliteStorage, search_store::MAX_EXAMINED},
 };
 use a2a_hub_core::{
     search::SearchTerms,
@@ -167,7 +167,8 @@ async fn full_disk_keeps_what_is_indexed() {
     db.pragma_update(None, "max_page_count", pages + 4).unwrap();
     let id = TaskId::fresh();
     let entry = |text: &str| {
-        let text = a2a_hub_core::search::IndexedText { asked: text.to_owned(), ..<_>::default() };
+        let text =
+            a2a_hub_core::search::IndexedText { requests: text.to_owned(), ..<_>::default() };
         let usage = stored::TaskUsage { seq: 1, origin: <_>::default(), entries: Vec::new() };
         stored::TaskEntry { text, usage }
     };
@@ -189,7 +190,7 @@ async fn full_disk_keeps_what_is_indexed() {
     let full = stored::put(&change, &head(&TaskId::fresh()), &entry(&long)).unwrap_err();
     assert_eq!(full.sqlite_error_code(), Some(rusqlite::ErrorCode::DiskFull), "{full}");
     drop(change);
-    let all = "{asked answered} : (\"remember\")";
+    let all = "{requests answers} : (\"remember\")";
     assert_eq!(stored::candidates(&db, all, i64::MAX, 9).unwrap().len(), 1);
     db.pragma_update(None, "max_page_count", 1 << 20).unwrap();
     stored::put(&db, &head(&TaskId::fresh()), &entry(&long)).unwrap();
@@ -228,7 +229,7 @@ async fn rare_filter_is_paged() {
     let storage = SqliteStorage::open(dir.path()).unwrap();
     let rare = TaskId::fresh();
     storage.append(&rare, 0, vec![asked(&rare, "common")]).await.unwrap();
-    for _ in 0..=super::MAX_EXAMINED / 64 + 8 {
+    for _ in 0..=MAX_EXAMINED / 64 + 8 {
         join_all((0..64).map(|_| add(&storage, "common"))).await;
     }
     followed(&storage).await;
@@ -299,7 +300,7 @@ async fn slowest_search(tasks: usize) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn search_of_some_tasks_is_fast() {
-    let slowest = slowest_search(3_000).await;
+    let slowest = slowest_search(1_500).await;
     assert!(slowest < Duration::from_millis(500), "{slowest:?}");
 }
 
@@ -311,21 +312,21 @@ async fn search_of_100_000_tasks_takes_less_than_50_ms() {
 }
 
 #[derive(Clone, Debug)]
-struct Report {
+struct RunUsage {
     tokens: u64,
     cents: u32,
     model: u8,
     ends_run: bool,
 }
 
-fn reports() -> impl Strategy<Value = Vec<Report>> {
+fn reports() -> impl Strategy<Value = Vec<RunUsage>> {
     let report = (0..5_000_u64, 0..900_u32, 0..3_u8, any::<bool>())
-        .prop_map(|(tokens, cents, model, ends_run)| Report { tokens, cents, model, ends_run });
+        .prop_map(|(tokens, cents, model, ends_run)| RunUsage { tokens, cents, model, ends_run });
     prop::collection::vec(report, 0..6)
 }
 
 /// Log of a task whose agent reports this.
-fn log_of(id: &TaskId, reports: &[Report], is_over: bool) -> Vec<Arc<TaskEvent>> {
+fn log_of(id: &TaskId, reports: &[RunUsage], is_over: bool) -> Vec<Arc<TaskEvent>> {
     let mut log = vec![created(id, "c"), status(TaskState::Working, 1, None)];
     let mut add = |ms: u64, facts: serde_json::Value| {
         let mut event = Arc::unwrap_or_clone(status(TaskState::Working, ms, None));
@@ -335,7 +336,7 @@ fn log_of(id: &TaskId, reports: &[Report], is_over: bool) -> Vec<Arc<TaskEvent>>
         log.push(Arc::new(event));
     };
     for (ms, report) in (2..).zip(reports) {
-        let Report { tokens, cents, model, ends_run } = report;
+        let RunUsage { tokens, cents, model, ends_run } = report;
         add(
             ms,
             json!({ "usage": { "input_tokens": tokens, "output_tokens": 2 },

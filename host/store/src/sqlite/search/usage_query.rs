@@ -21,7 +21,7 @@ use std::collections::HashMap;
 const MAX_READ: usize = 500;
 
 /// Sums the usage by `known`, the usage of tasks in the index.
-pub(super) fn report(
+pub(in crate::sqlite) fn report(
     db: &Connection,
     query: &UsageQuery,
     mut known: HashMap<String, TaskUsage>,

@@ -1,12 +1,13 @@
 //! Usage of deleted tasks, which outlives their logs.
 
 use super::{
-    stored::{AMOUNTS, Origin, amounts},
+    stored::{AMOUNTS, amounts},
     task_reader,
 };
 use crate::{
     Head,
     sqlite::{db::failure::SqliteFailure, log::events},
+    usage::TaskOrigin,
 };
 use a2a_hub_core::usage::{UsageEntry, UsageGroups, UsageOrigin};
 use a2a_hub_protocol::id::{TaskId, TenantId};
@@ -23,7 +24,7 @@ const OTHER_MODELS: &str = "other";
 #[derive(Debug)]
 pub(in crate::sqlite) struct LastUsage {
     head: Head,
-    origin: Origin,
+    origin: TaskOrigin,
     entries: Vec<UsageEntry>,
 }
 
@@ -32,7 +33,7 @@ pub(in crate::sqlite) struct LastUsage {
 pub(in crate::sqlite) fn of_tasks(
     db: &Connection,
     tasks: &[TaskId],
-    mut known: HashMap<TaskId, Origin>,
+    mut known: HashMap<TaskId, TaskOrigin>,
 ) -> Result<HashMap<TaskId, LastUsage>, SqliteFailure> {
     let mut usage = HashMap::new();
     for task in tasks {
@@ -57,7 +58,11 @@ pub(in crate::sqlite) fn latest(
     }
 }
 
-fn of_task(db: &Connection, head: Head, known: Option<Origin>) -> Result<LastUsage, SqliteFailure> {
+fn of_task(
+    db: &Connection,
+    head: Head,
+    known: Option<TaskOrigin>,
+) -> Result<LastUsage, SqliteFailure> {
     let usage = task_reader::entry(db, &head, known)?.usage;
     Ok(LastUsage { head, origin: usage.origin, entries: usage.entries })
 }
@@ -84,7 +89,7 @@ pub(in crate::sqlite) fn add(db: &Connection, last: &LastUsage) -> Result<(), Sq
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)"
         );
         let [a, b, c, d, e, f, g, h, i, j, k] = sum.to_array();
-        let Origin { person, flow } = origin;
+        let TaskOrigin { person, flow } = origin;
         db.prepare_cached(&sql)?.execute(params![
             entry.day, agent, model, tenant, person, flow, a, b, c, d, e, f, g, h, i, j, k
         ])?;
