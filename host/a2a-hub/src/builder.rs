@@ -15,7 +15,7 @@ use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, HubAccess, Joined, PluginFold
 use a2a_hub_automation::{Schedules, Topics, Triggers, WallClock};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{
-    Config, Retention, ownership,
+    Config, Retention, SecretStore, ownership,
     token::{find_secret, open_secret},
 };
 use a2a_hub_core::{scheduling::shares::Holder, task::prices::Prices};
@@ -23,6 +23,7 @@ use a2a_hub_engine::{
     LiveConfig, ReadConfig, SetLevel,
     conversations::{contexts::Contexts, repeats::Repeats},
     devices::Devices,
+    notify::{Notifiers, NotifyChannels},
     observability::{hub_events::Events, span_export::Spans, storage_monitor::monitor},
     people::People,
     push::Pushes,
@@ -300,6 +301,8 @@ impl Builder {
         parts.spawn_background_tasks(exporter, &running, &stop);
         let automations = engine.clone().keep_automations();
         running.spawn(stop.clone().run_until_cancelled_owned(automations));
+        let notifiers = engine.clone().keep_notifiers();
+        running.spawn(stop.clone().run_until_cancelled_owned(notifiers));
         let http = bound_endpoints.address();
         let (streams, timeout) = (config.max_streams(), config.clients.timeout());
         if let Some(tls) = bound_endpoints.tls() {
@@ -456,8 +459,10 @@ impl Parts {
         let contexts = Contexts::new(storage.clone(), config);
         let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
         let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);
+        let sender = Arc::new(sender);
         let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
-        let pushes = Pushes::new(storage.clone(), tasks.clone(), sender, breaker, give_up);
+        let receivers = Arc::clone(&sender);
+        let pushes = Pushes::new(storage.clone(), tasks.clone(), receivers, breaker, give_up);
         let plugins = PluginFolder::open(dir.join("plugins"), agents.clone())
             .with_context(|| format!("make the plugins folder in {}", dir.display()))?;
         Ok(Self {
@@ -470,6 +475,7 @@ impl Parts {
             tasks,
             spans,
             pushes,
+            sender,
             storage,
             warnings,
         })
@@ -500,9 +506,11 @@ impl Parts {
         let starting = starting.with_copies(self.storage.clone()).with_devices(devices);
         let starting = starting.with_people(people).with_tls(tls);
         let schedules = Schedules::new(self.storage.clone(), &config.schedule, clock.clone());
+        let notifier_clock = clock.clone();
         let topics = Topics::new(self.storage.clone(), config.topics.rules(), clock.clone());
         let triggers = Triggers::new(self.storage.clone(), Arc::new(topics), config, clock)?;
         let starting = starting.with_schedules(schedules).with_triggers(triggers);
+        let starting = starting.with_notifiers(self.notifiers(config, notifier_clock));
         let (live, starting) = match reload {
             Some((read, set_level)) => {
                 let live = Arc::new(LiveConfig::new(config.clone(), read, set_level));
@@ -514,6 +522,21 @@ impl Parts {
         let (engine, recovered) = taken_up.context("take up the tasks of an earlier run")?;
         self.go_on(recovered).await?;
         Ok((engine, live))
+    }
+
+    /// Creates the notifiers of the configuration.
+    fn notifiers(&self, config: &Config, clock: WallClock) -> Notifiers {
+        let page =
+            config.public_url.as_ref().map(|url| format!("{}/ui/", url.trim_end_matches('/')));
+        let data_dir = config.data_dir.clone().unwrap_or_default();
+        let channels = NotifyChannels {
+            sender: Arc::clone(&self.sender),
+            supervisor: self.supervisor.clone(),
+            secrets: SecretStore::new(&data_dir),
+            page,
+        };
+        let (storage, tasks) = (self.storage.clone(), self.tasks.clone());
+        Notifiers::new(storage, tasks, channels, config.push.give_up(), clock, &config.notify)
     }
 
     /// Lets all agents join.

@@ -6,7 +6,9 @@ use a2a_hub_config::Config;
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::conversations::contexts::Contexts;
 use a2a_hub_engine::observability::{hub_events::Events, span_export::Spans};
-use a2a_hub_engine::{LiveConfig, Reply, StartingHub, push::Pushes, routing::Routes, tasks::Tasks};
+use a2a_hub_engine::{
+    LiveConfig, Reply, StartingHub, push::Pushes, routing::Routes, tasks::Tasks, webhooks::Sender,
+};
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
 use a2a_hub_store::{Storage, StorageError};
@@ -41,6 +43,8 @@ pub(crate) struct Parts {
     pub(crate) tasks: Tasks,
     pub(crate) spans: Spans,
     pub(crate) pushes: Pushes,
+    /// Sends notifications and messages of notifiers.
+    pub(crate) sender: Arc<Sender>,
     pub(crate) storage: Arc<dyn Storage>,
     /// Warnings about the start, for the operator.
     pub(crate) warnings: Vec<String>,

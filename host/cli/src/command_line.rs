@@ -2,7 +2,7 @@
 
 mod help;
 
-use crate::automation::{blackboard, decide, record, schedule, topic, trigger};
+use crate::automation::{blackboard, decide, notify, record, schedule, topic, trigger};
 use crate::{
     client::global::Global,
     commands::{
@@ -82,6 +82,9 @@ pub(super) enum Command {
     /// List, run, pause or resume triggers of messages
     #[command(subcommand, alias = "triggers")]
     Trigger(trigger::TriggerCommand),
+    /// List or test the notifiers, which tell you when an agent needs you
+    #[command(subcommand)]
+    Notify(notify::NotifyCommand),
     /// Publish a message to a topic, as `topic publish` does
     #[command(hide = true)]
     Publish(topic::Publish),

@@ -19,7 +19,7 @@ mod ui;
 mod usage;
 mod web;
 
-use crate::automation::{blackboard, record, schedule, topic, trigger};
+use crate::automation::{blackboard, notify, record, schedule, topic, trigger};
 use crate::{
     client::{
         global::{Format, Global},
@@ -141,6 +141,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Agent(agent) => commands::agent::agent(global, &agent),
         Command::Flow(flow) => commands::flow::flow(global, &flow),
         Command::Trigger(trigger) => trigger::trigger(global, &trigger),
+        Command::Notify(command) => notify::notify(global, &command),
         Command::Schedule(schedule) => schedule::schedule(global, &schedule),
         Command::Publish(publish) => topic::publish(global, &publish),
         Command::Topic(topic) => topic::topic(global, &topic),

@@ -49,6 +49,7 @@ fn supports_remote(command: &Command) -> bool {
         | Command::Status
         | Command::Plugin(_)
         | Command::Flow(_)
+        | Command::Notify(_)
         | Command::Run(_)
         | Command::Best(_)
         | Command::Decide(_)

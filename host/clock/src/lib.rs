@@ -1,6 +1,7 @@
 //! Wall-clock time in the formats of A2A and HTTP, and planned times.
 
 pub mod quiet_hours;
+pub mod quota_reset;
 pub mod schedule;
 
 use std::time::Duration;

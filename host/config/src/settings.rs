@@ -19,6 +19,7 @@ use crate::{
     automation::{schedule::Schedule, trigger::Trigger},
     error::ConfigError,
     finding::Finding,
+    notify::Notifier,
     plugins::Plugins,
     push::Push,
     registry::Registry,
@@ -112,6 +113,8 @@ pub struct Config {
     pub schedule: BTreeMap<String, Schedule>,
     /// `[trigger.<id>]`: messages that the hub sends when something happens.
     pub trigger: BTreeMap<String, Trigger>,
+    /// `[notify.<id>]`: programs and servers that get a message when something needs a person.
+    pub notify: BTreeMap<String, Notifier>,
     /// `[worktrees]`: preparation and retention of worktrees.
     pub worktrees: WorktreeSettings,
     /// `[topics]`: retention of messages of topics.
@@ -333,6 +336,7 @@ impl Config {
         if let Some(name) = self.trigger.keys().find(|name| self.schedule.contains_key(*name)) {
             return Err(ConfigError::SameAutomationName(name.clone()));
         }
+        self.notify.iter().try_for_each(|(name, notifier)| notifier.check(name))?;
         self.worktrees.check(self.http.port)?;
         self.topics.check()?;
         self.check_aliases()?;
@@ -501,9 +505,10 @@ mod tests {
         let remote = ["remote", "any"].map(str::to_owned);
         let schedule = ["schedule", "any"].map(str::to_owned);
         let trigger = ["trigger", "any"].map(str::to_owned);
+        let notify = ["notify", "any"].map(str::to_owned);
         let repository = ["worktrees", "repository", "any"].map(str::to_owned);
-        let all =
-            [&[][..], &agent, &remote, &schedule, &trigger, &repository].map(names::all::<Config>);
+        let all = [&[][..], &agent, &remote, &schedule, &trigger, &notify, &repository];
+        let all = all.map(names::all::<Config>);
         for key in all.into_iter().flatten() {
             let key = key.join(".").replace("repository.any.", "repository.<path>.");
             let key = key.replace(".any.", ".<id>.");

@@ -9,6 +9,7 @@ pub mod conversations;
 pub mod devices;
 mod error;
 mod error_mapping;
+pub mod notify;
 pub mod observability;
 mod operations;
 pub mod people;

@@ -12,6 +12,7 @@ mod find_agents;
 mod handoff;
 mod history;
 mod live_config;
+mod notifiers;
 mod owner;
 mod parts;
 mod read_task;
@@ -250,6 +251,9 @@ impl Hub {
             Operation::AcceptSchedule { name } => self.accept_schedule(caller, &name).await?,
             Operation::Trigger(request) => {
                 Box::pin(self.perform_on_triggers(caller, request)).await?
+            }
+            Operation::Notifier(request) => {
+                Answer::Notifier(Box::pin(self.perform_on_notifiers(request)).await?)
             }
             Operation::ListPlugins => Answer::Plugins(self.plugins.plugins().await),
             Operation::RefreshPlugins => {

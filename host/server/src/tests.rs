@@ -176,7 +176,7 @@ async fn hub(dir: &Path, tenants: BTreeSet<TenantId>, agent: Native, skills: Vec
     let contexts = Contexts::new(storage.clone(), &config);
     let sender = Sender::new(config.push.rules(), None);
     let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
-    let pushes = Pushes::new(storage, tasks.clone(), sender, breaker, give_up);
+    let pushes = Pushes::new(storage, tasks.clone(), Arc::new(sender), breaker, give_up);
     let plugins = PluginFolder::open(dir.join("plugins"), agents).unwrap();
     let streams = ("capabilities".to_owned(), json!({ "streaming": true }));
     let modes = ("defaultInputModes".to_owned(), json!(["text/plain"]));

@@ -48,6 +48,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
             "push",
             "devices",
             "people",
+            "notify",
             "error_mapping",
             "operations",
         ],

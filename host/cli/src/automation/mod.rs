@@ -1,9 +1,10 @@
-//! Commands for schedules and triggers, which the hub starts by itself, for topics, and for
-//! decisions of several agents.
+//! Commands for schedules and triggers, which the hub starts by itself, for topics, for
+//! notifiers, and for decisions of several agents.
 
 pub(crate) mod blackboard;
 pub(crate) mod decide;
 pub(crate) mod decision;
+pub(crate) mod notify;
 pub(crate) mod record;
 pub(crate) mod schedule;
 pub(crate) mod topic;

@@ -20,7 +20,7 @@ pub(super) const JOBS: [(&str, &[&str]); 9] = [
     ("Watch", &["web", "tasks", "task", "usage", "conversations", "status", "logs"]),
     ("Changes", &["diff", "apply", "discard", "worktrees"]),
     ("Agents", &["agents", "agent", "flow", "plugin"]),
-    ("Automate", &["schedule", "trigger", "topic"]),
+    ("Automate", &["schedule", "trigger", "topic", "notify"]),
     ("People", &["person", "key", "join"]),
     (
         "Hub",

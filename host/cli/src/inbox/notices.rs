@@ -7,7 +7,7 @@ use crate::{
     ui::{
         console::Console,
         failure::CommandError,
-        render::{ago, counted, list, past, text},
+        render::{ago, ahead, counted, list, past, text},
         table::{Cell, Table},
         text::{FAINT, PLAIN, Text, style_of},
     },
@@ -96,14 +96,24 @@ fn table(notices: &[Value], now: Timestamp, columns: Option<usize>) -> Table {
             text(&notice["agentId"]).into(),
             age.into(),
             line(text(&notice["title"]), SHOWN).into(),
-            line(text(&notice["text"]), SHOWN).into(),
+            why(notice, now).into(),
         ];
         table.row(id.into_iter().chain(cells).collect::<Vec<_>>());
     }
     table
 }
 
-/// marks the notices as read that are listed, since a person has them on the screen.
+/// Reason or result of a notice, with the time at which a quota resets.
+fn why(notice: &Value, now: Timestamp) -> String {
+    let why = line(text(&notice["text"]), SHOWN);
+    let resets = text(&notice["resetsAt"]).parse::<Timestamp>().ok();
+    match resets.filter(|resets| *resets > now) {
+        Some(_) => format!("resets {}: {why}", ahead(&notice["resetsAt"], now)),
+        None => why,
+    }
+}
+
+/// Marks the notices as read that are listed, since a person has them on the screen.
 pub(super) async fn mark_listed(
     console: Console,
     client: &mut Client,
@@ -172,6 +182,10 @@ mod tests {
         let first = "01a2fc8f-a111-7715-9c95-8a642d72e493\tfailed\tclaude-code\t2026-01-31T11:48:00Z\t\
             fix the parser of dates in the importer\tthe agent's code broke\n";
         assert!(piped.starts_with(first), "{piped}");
+        let mut limited = notice(2, "quota", "translate", "You've hit your limit");
+        member::set(&mut limited, "resetsAt", "2026-01-31T15:00:00.000Z");
+        assert_eq!(why(&limited, now), "resets in 3 h: You've hit your limit");
+        assert_eq!(why(&limited, "2026-01-31T15:00:00Z".parse().unwrap()), "You've hit your limit");
         assert_eq!(notices_text(&json!({ "unreadNotices": 0 }), now, Some(80)).words(), "");
         assert_eq!(hints("a2a-hub", &json!({ "notices": [] }), None).words(), "");
     }

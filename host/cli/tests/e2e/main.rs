@@ -14,6 +14,7 @@ mod kept;
 mod languages;
 mod lifecycle;
 mod mcp;
+mod notify;
 mod package;
 mod plugin;
 mod projects;

@@ -11,6 +11,7 @@ use a2a_hub_core::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -73,6 +74,14 @@ impl SecretStore {
             Err(why) => Err((name.to_owned(), why)),
         };
         names.into_iter().map(secret).collect()
+    }
+
+    /// All secrets in files, by name; those that cannot be used are left out. Blocks on the disk.
+    pub fn stored(&self) -> BTreeMap<String, String> {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        let named = names.filter_map(|name| self.all([name.as_str()]).ok());
+        named.flatten().collect()
     }
 
     /// Values that an agent must not disclose: secrets among its variables and settings, and those

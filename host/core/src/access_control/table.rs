@@ -105,6 +105,8 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         | Operation::Trigger(
             TriggerRequest::Run(_) | TriggerRequest::Pause(_) | TriggerRequest::Resume(_),
         )
+        // The results cover all agents of the operator.
+        | Operation::Notifier(_)
         | Operation::Topic(TopicRequest::Delete(_))
         // Removing a rule that denies widens what is allowed, and a test looks at directories.
         | Operation::Permission(

@@ -4,7 +4,10 @@
 use super::LiveConfig;
 use crate::conversations::{contexts::Contexts, repeats::Repeats};
 use crate::observability::hub_events::Events;
-use crate::{devices::Devices, people::People, push::Pushes, routing::Routes, tasks::Tasks};
+use crate::{
+    devices::Devices, notify::Notifiers, people::People, push::Pushes, routing::Routes,
+    tasks::Tasks,
+};
 use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_automation::{Schedules, Topics, Triggers};
 use a2a_hub_protocol::id::{AgentId, TenantId};
@@ -39,6 +42,7 @@ pub struct HubParts {
     pub(super) schedules: Option<Arc<Schedules>>,
     pub(super) triggers: Option<Arc<Triggers>>,
     pub(super) topics: Option<Arc<Topics>>,
+    pub(super) notifiers: Option<Arc<Notifiers>>,
     pub(super) started: Instant,
     pub(super) since: String,
     pub(super) closed: Arc<AtomicBool>,

@@ -49,6 +49,9 @@ impl Hub {
         if let Some(topics) = &self.topics {
             topics.follow(followed.config.topics.rules());
         }
+        if let Some(notifiers) = &self.notifiers {
+            notifiers.follow(&followed.config.notify);
+        }
         TriggerOperations::record_baselines(self).await;
         self.set_default(followed.config.default_agent.clone());
         live.set(followed.config);

@@ -5,6 +5,7 @@ use crate::conversations::{contexts::Contexts, repeats::Repeats};
 use crate::observability::hub_events::Events;
 use crate::{
     devices::Devices,
+    notify::Notifiers,
     people::People,
     push::Pushes,
     routing::Routes,
@@ -58,6 +59,7 @@ impl StartingHub {
             schedules: None,
             triggers: None,
             topics: None,
+            notifiers: None,
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
@@ -137,6 +139,12 @@ impl StartingHub {
     pub fn with_triggers(self, triggers: Triggers) -> Self {
         let topics = Some(triggers.topics());
         Self(HubParts { triggers: Some(Arc::new(triggers)), topics, ..self.0 })
+    }
+
+    /// Sets the notifiers, which [`Hub::keep_notifiers`] runs.
+    #[must_use]
+    pub fn with_notifiers(self, notifiers: Notifiers) -> Self {
+        Self(HubParts { notifiers: Some(Arc::new(notifiers)), ..self.0 })
     }
 
     /// Recovers the tasks of the previous process, and records the baselines of new triggers;

@@ -6,7 +6,7 @@ use a2a_hub_protocol::operation::StorageCondition;
 impl Hub {
     /// Current failures of the hub itself, which last until the operator fixes them, one sentence
     /// each: its store, what that had lost when it was opened, the index for searches, the grants
-    /// file, automation that its owners hold, span export, TLS.
+    /// file, automation that its owners hold, span export, notifiers, TLS.
     /// Answers at once, even if the store does not.
     pub fn failures(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {
@@ -19,8 +19,8 @@ impl Hub {
         let losses = self.losses.iter().cloned();
         let losses = losses.chain(self.tasks.search_index_failure());
         let current = self.agents.grants_error().into_iter().chain(self.suspended_automation());
-        let failures = storage.into_iter().chain(losses).chain(current);
-        failures.chain(spans).chain(self.tls_warnings()).collect()
+        let lasting = storage.into_iter().chain(losses).chain(current);
+        lasting.chain(spans).chain(self.notifier_failures()).chain(self.tls_warnings()).collect()
     }
 
     /// Warnings about the TLS certificate.
@@ -43,6 +43,11 @@ impl Hub {
         let current = grants.chain(names).chain(groups).chain(schedules).chain(triggers);
         let search = self.tasks.search_index_failure();
         let current = current.chain(search).chain(self.tasks.span_export_failure());
-        start.chain(current).chain(self.tls_warnings()).collect()
+        let services = self.notifier_failures().into_iter().chain(self.tls_warnings());
+        start.chain(current).chain(services).collect()
+    }
+
+    fn notifier_failures(&self) -> Vec<String> {
+        self.notifiers.as_ref().map(|notifiers| notifiers.failures()).unwrap_or_default()
     }
 }

@@ -90,7 +90,7 @@ impl Pushes {
     pub fn new(
         storage: Arc<dyn Outbox>,
         tasks: Tasks,
-        sender: Sender,
+        sender: Arc<Sender>,
         breaker: BreakerSettings,
         retry_timeout: Duration,
     ) -> Self {

@@ -12,7 +12,7 @@ pub(super) struct PushPath {
     /// Tasks, whose feeds have the events.
     pub tasks: Tasks,
     /// Signs and posts notifications.
-    pub sender: Sender,
+    pub sender: Arc<Sender>,
     /// Limits concurrent deliveries to each receiver, and suspends failing receivers.
     pub receivers: Receivers,
     /// Time for which one event is retried.

@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
 };
 use bytes::Bytes;
 use http::{
-    HeaderValue, Request, Response,
+    HeaderMap, HeaderValue, Request, Response,
     header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
 };
 use http_body_util::Full;
@@ -219,6 +219,11 @@ impl Sender {
         Ok((url, host))
     }
 
+    /// Checks a receiver's URL without a lookup.
+    pub fn check_url(&self, url: &str) -> Result<(), ReceiverError> {
+        self.admit(url).map(drop)
+    }
+
     /// Sends a notification; returns once the receiver has confirmed it.
     pub async fn send(
         &self,
@@ -226,10 +231,21 @@ impl Sender {
         payload: &Payload,
         trace: &TraceContext,
     ) -> Result<(), SendError> {
-        let (url, _) = self.admit(&config.url)?;
+        self.post(&config.url, headers_of(config)?, payload, trace).await
+    }
+
+    /// Sends a payload with these headers to a URL; returns once the receiver has confirmed it.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        payload: &Payload,
+        trace: &TraceContext,
+    ) -> Result<(), SendError> {
+        let (url, _) = self.admit(url)?;
         let _turn = self.all.acquire().await?;
         // Signed anew for each try, since the signature contains the time.
-        let request = self.request(&url, config, payload, trace)?;
+        let request = self.request(&url, headers, payload, trace)?;
         // The body of the answer is irrelevant, and not read.
         let answer = self.client.ask(request, TIMEOUT).await?;
         let status = answer.status().as_u16();
@@ -245,21 +261,15 @@ impl Sender {
     fn request(
         &self,
         url: &Url,
-        config: &PushConfig,
+        headers: HeaderMap,
         payload: &Payload,
         trace: &TraceContext,
     ) -> Result<Request<Full<Bytes>>, http::Error> {
         let mut request = Request::post(url.as_str()).header(CONTENT_TYPE, payload.media_type);
         request = request.header(USER_AGENT, concat!("a2a-hub/", env!("CARGO_PKG_VERSION")));
         request = in_trace(request, trace);
-        if let Some(token) = &config.token {
-            request = request.header("x-a2a-notification-token", secret(token.expose())?);
-        }
-        if let Some(PushAuthentication { scheme, credentials }) = &config.authentication {
-            let credentials = credentials.as_ref().map(Secret::expose);
-            let authorization =
-                credentials.map_or_else(|| scheme.clone(), |it| format!("{scheme} {it}"));
-            request = request.header(AUTHORIZATION, secret(&authorization)?);
+        if let Some(all) = request.headers_mut() {
+            all.extend(headers);
         }
         if let Some(signer) = &self.signer {
             let now = jiff::Timestamp::now().as_second();
@@ -271,6 +281,21 @@ impl Sender {
         }
         request.body(Full::new(payload.body.clone()))
     }
+}
+
+/// Headers that a push config requests.
+fn headers_of(config: &PushConfig) -> Result<HeaderMap, http::Error> {
+    let mut headers = HeaderMap::new();
+    if let Some(token) = &config.token {
+        headers.insert("x-a2a-notification-token", secret(token.expose())?);
+    }
+    if let Some(PushAuthentication { scheme, credentials }) = &config.authentication {
+        let credentials = credentials.as_ref().map(Secret::expose);
+        let authorization =
+            credentials.map_or_else(|| scheme.clone(), |it| format!("{scheme} {it}"));
+        headers.insert(AUTHORIZATION, secret(&authorization)?);
+    }
+    Ok(headers)
 }
 
 /// Pause that a receiver requests (`Retry-After`), if it does.

@@ -48,6 +48,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Schedules(schedules) => json!(schedules),
         Answer::Schedule(schedule) => json!(schedule),
         Answer::Trigger(answer) => json!(answer),
+        Answer::Notifier(answer) => json!(answer),
         Answer::Question(answer) => json!(answer),
         Answer::Notice(answer) => json!(answer),
         Answer::Permission(report) => json!(report),

@@ -6,8 +6,8 @@ use crate::topics::{
 };
 use crate::{
     hub::{
-        devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, notices, params,
-        people, permissions, questions, schemas, search, topic_params, trigger_params, usage,
+        devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, notices, notifiers,
+        params, people, permissions, questions, schemas, search, topic_params, trigger_params, usage,
         worktree_params,
     },
     model::{
@@ -175,6 +175,8 @@ pub static METHODS: &[HubMethod] = &[
     questions::HISTORY,
     notices::LIST,
     notices::READ,
+    notifiers::LIST,
+    notifiers::TEST,
     permissions::LIST,
     permissions::ADD,
     permissions::REMOVE,

@@ -11,6 +11,7 @@ mod method;
 pub mod methods;
 mod notice_params;
 mod notices;
+mod notifiers;
 pub mod openrpc;
 mod params;
 mod people;

@@ -11,6 +11,7 @@ mod handoff;
 mod health;
 mod name;
 mod notices;
+mod notifiers;
 mod page;
 mod people;
 mod permissions;
@@ -49,6 +50,7 @@ pub use notices::{
     Notice, NoticeAnswer, NoticeKind, NoticeList, NoticeQuery, NoticeRequest, NoticesRead,
     ReadNotices,
 };
+pub use notifiers::{NotifierAnswer, NotifierFault, NotifierInfo, NotifierRequest, NotifierTest};
 pub use page::{Page, TaskCursor};
 pub use people::{
     CallerInfo, InvitationReport, KeyInfo, KeyTerms, NewKeyReport, PeopleList, PeopleReport,
@@ -241,6 +243,8 @@ pub enum Operation {
     },
     /// Lists, runs, pauses, resumes or accepts the triggers of the configuration.
     Trigger(TriggerRequest),
+    /// Lists or tests the notifiers of the configuration. For administrators only.
+    Notifier(NotifierRequest),
     /// Publishes to topics, reads, lists or deletes them.
     Topic(TopicRequest),
     /// Reads the blackboards of a flow, or changes the one at which the calling program has a turn.
@@ -466,6 +470,8 @@ pub enum Answer {
     Schedule(Box<ScheduleInfo>),
     /// Triggers of the configuration.
     Trigger(TriggerAnswer),
+    /// Notifiers of the configuration, or the result of a test message.
+    Notifier(NotifierAnswer),
     /// Stored message, messages or list of topics.
     Topic(TopicAnswer),
     /// Blackboards, or the answer of a flow to a change of one.

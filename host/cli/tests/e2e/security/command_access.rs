@@ -76,6 +76,8 @@ const COMMANDS: &[(&str, For)] = &[
     ("trigger pause review", For::Operator),
     ("trigger resume review", For::Operator),
     ("trigger accept review", For::Operator),
+    ("notify list", For::Operator),
+    ("notify test phone", For::Operator),
     ("publish news/today hello", For::Anybody),
     ("topic publish news/today again", For::Anybody),
     ("topic list", For::Anybody),
@@ -227,7 +229,7 @@ impl Stage {
                        permissions = 'read-only'\nbudget = { tasks = 0 }\n\
                        [trigger.review]\non = 'task'\nagent_is = 'echo'\nstate = 'failed'\n\
                        agent = 'echo'\nmessage = 'hello'\npermissions = 'read-only'\n\
-                       budget = { tasks = 0 }\n";
+                       budget = { tasks = 0 }\n[notify.phone]\ncommand = ['true']\n";
         let hub = TestHub::builder().config(format!("{guest}\n{walled}\n{nightly}"));
         let hub = hub.plugin("guest", &guests).plugin("walled", &guests).start().await?;
         let dir = tempfile::tempdir()?;

@@ -22,7 +22,7 @@ impl Directory {
 
     /// Creates a directory that finds agents by name only.
     #[cfg(test)]
-    pub(in crate::tasks) fn by_name(agents: Arc<dyn FindAgent>) -> Self {
+    pub(crate) fn by_name(agents: Arc<dyn FindAgent>) -> Self {
         Self { agents, routes: None }
     }
 

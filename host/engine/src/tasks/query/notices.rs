@@ -7,11 +7,16 @@ use crate::{
         query::visible::{CHUNK, VisibleTasks},
     },
 };
+use a2a_hub_clock::quota_reset::quota_reset;
 use a2a_hub_core::access_control::Caller;
-use a2a_hub_protocol::operation::{
-    Notice, NoticeAnswer, NoticeList, NoticeQuery, NoticeRequest, NoticesRead,
+use a2a_hub_protocol::{
+    id::TenantId,
+    operation::{
+        Notice, NoticeAnswer, NoticeKind, NoticeList, NoticeQuery, NoticeRequest, NoticesRead,
+    },
 };
-use a2a_hub_store::{NoticeFilter, NoticePage, StorageError, StoredNotice};
+use a2a_hub_store::{MAX_NOTICES, NoticeFilter, NoticePage, StorageError, StoredNotice};
+use jiff::tz::TimeZone;
 
 /// Notices of all tasks of a hub, or of those that a person sees.
 pub(crate) struct Notices<'a>(pub(crate) &'a Tasks, pub(crate) Option<VisibleTasks>);
@@ -77,16 +82,37 @@ impl Notices<'_> {
     }
 }
 
+impl Notices<'_> {
+    /// Unread notices of a tenant, the newest first.
+    pub(crate) async fn all_unread(&self, tenant: &TenantId) -> Result<Vec<Notice>, HubError> {
+        let tenant = tenant.clone();
+        let filter = NoticeFilter { tenant, limit: MAX_NOTICES, ..NoticeFilter::default() };
+        let page = self.0.storage.notices(filter).await?;
+        Ok(page.notices.into_iter().map(notice).collect())
+    }
+}
+
 fn listed(page: NoticePage, limit: usize) -> NoticeList {
     let NoticePage { notices, unread } = page;
     let next = notices.last().filter(|_| notices.len() == limit).map(|last| last.number);
     NoticeList { notices: notices.into_iter().map(notice).collect(), unread, next }
 }
 
+/// Time at which a used-up quota resets, as the error of the time `at` says; none if it says none.
+fn resets_at(kind: NoticeKind, text: &str, at: &str) -> Option<String> {
+    if kind != NoticeKind::Quota {
+        return None;
+    }
+    let time = quota_reset(text, at.parse().ok()?, &TimeZone::system())?;
+    Some(format!("{time:.3}"))
+}
+
 fn notice(stored: StoredNotice) -> Notice {
     let StoredNotice { number, kind, task, agent, context, title, text, at, read_at, read_by } =
         stored;
+    let resets_at = resets_at(kind, &text, &at);
     Notice {
+        resets_at,
         id: number,
         kind,
         task_id: task,

@@ -111,6 +111,12 @@ impl Questions<'_> {
         })
     }
 
+    /// All open questions of a tenant, in no order.
+    pub(crate) async fn all_open(&self, tenant: &TenantId) -> Result<Vec<OpenQuestion>, HubError> {
+        let found = self.open_questions(tenant).await?;
+        Ok(found.into_iter().map(|found| found.question).collect())
+    }
+
     /// Reason why a person may not answer an open question: it is one of somebody else's task, or
     /// the key lacks the scope for it. None for other callers.
     async fn refusal(

@@ -38,6 +38,7 @@ impl Operation {
             Self::ResumeSchedule { .. } => "resume_schedule",
             Self::AcceptSchedule { .. } => "accept_schedule",
             Self::Trigger(request) => request.name(),
+            Self::Notifier(request) => request.name(),
             Self::Question(request) => request.name(),
             Self::Notice(request) => request.name(),
             Self::Permission(request) => request.name(),

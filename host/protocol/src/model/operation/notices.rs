@@ -128,6 +128,9 @@ pub struct Notice {
     pub text: String,
     /// Time of the event: RFC 3339 in UTC.
     pub at: String,
+    /// Time at which the used-up quota resets, if the vendor's error says so: RFC 3339 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<String>,
     /// True if somebody has read it.
     pub read: bool,
     /// Time at which it was marked as read: RFC 3339 in UTC.

@@ -47,6 +47,7 @@ impl Operation {
             | Self::ResumeSchedule { .. }
             | Self::AcceptSchedule { .. }
             | Self::Trigger(_)
+            | Self::Notifier(_)
             | Self::Topic(_)
             | Self::ListPlugins
             | Self::RefreshPlugins
