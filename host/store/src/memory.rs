@@ -43,7 +43,6 @@ use a2a_hub_triggers::plan::TriggerState;
 use context_memory::IndexedMemory;
 use notice_table::NoticeTable;
 use parking_lot::{Mutex, MutexGuard};
-use search::{TaskOrigin, TaskUsage};
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,

@@ -7,8 +7,8 @@ use crate::topics::{
 use crate::{
     hub::{
         devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, notices, notifiers,
-        params, people, permissions, questions, schemas, search, topic_params, trigger_params, usage,
-        worktree_params,
+        params, people, permissions, questions, schemas, search, topic_params, trigger_params,
+        usage, worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
