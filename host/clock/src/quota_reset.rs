@@ -210,8 +210,11 @@ fn next_after(
     times.into_iter().flatten().find(|time| *time > now)
 }
 
-/// Month, day and optional year at the beginning of a text, and the text after them.
-fn month_and_day(rest: &str) -> Option<((i8, i8, Option<i16>), &str)> {
+/// Month, day and optional year.
+type WrittenDate = (i8, i8, Option<i16>);
+
+/// Date at the beginning of a text, and the text after it.
+fn month_and_day(rest: &str) -> Option<(WrittenDate, &str)> {
     const MONTHS: [&str; 12] =
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let (word, after) = rest.split_once(' ')?;

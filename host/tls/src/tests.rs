@@ -197,7 +197,8 @@ async fn broken_files_leave_old_certificate() {
         break_it();
         server.refresh();
         let failure = server.status().failure;
-        (put(&cert, &good.0), put(&key, &good.1));
+        put(&cert, &good.0);
+        put(&key, &good.1);
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
         server.refresh();
         assert_eq!(server.status().failure, None, "the files are good again");
@@ -209,7 +210,7 @@ async fn broken_files_leave_old_certificate() {
         ("no certificate in PEM", &(|| put(&cert, b"junk")) as &dyn Fn()),
         ("no certificate in PEM", &|| put(&cert, b"")),
         ("no certificate in PEM", &|| {
-            put(&cert, b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----")
+            put(&cert, b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----");
         }),
         ("openssl pkey", &|| put(&cert, other.cert.as_bytes())),
         ("no unencrypted private key", &|| put(&key, other.cert.as_bytes())),

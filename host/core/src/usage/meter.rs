@@ -357,7 +357,8 @@ mod tests {
     fn status(state: TaskState, second: u32, day: u32, facts: Value) -> TaskEvent {
         let timestamp = format!("2026-01-3{day}T00:00:{second:02}Z");
         let status = TaskStatus { state, message: None, timestamp };
-        TaskEvent::Status(StatusUpdate { status, metadata: facts.as_object().cloned() })
+        let metadata = if let Value::Object(facts) = facts { Some(facts) } else { None };
+        TaskEvent::Status(StatusUpdate { status, metadata })
     }
 
     fn metered(events: &[TaskEvent]) -> Vec<UsageEntry> {

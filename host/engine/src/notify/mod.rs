@@ -471,13 +471,15 @@ async fn watch_events(events: &Events, changes: &watch::Sender<()>) {
 }
 
 fn concerns_notifiers(event: &HubEventKind) -> bool {
-    match event {
-        HubEventKind::TaskState { state, .. } => state.is_interrupted(),
-        HubEventKind::QuestionsChanged { .. }
-        | HubEventKind::QuestionExpiring { .. }
-        | HubEventKind::NoticesChanged { .. } => true,
-        _ => false,
+    if let HubEventKind::TaskState { state, .. } = event {
+        return state.is_interrupted();
     }
+    matches!(
+        event,
+        HubEventKind::QuestionsChanged { .. }
+            | HubEventKind::QuestionExpiring { .. }
+            | HubEventKind::NoticesChanged { .. }
+    )
 }
 
 #[cfg(test)]

@@ -208,7 +208,8 @@ impl Hub {
         operation: &Operation,
     ) -> Result<(), HubError> {
         if let Some(rights) = self.rights_of(caller)? {
-            return self.require_persons_rights(&rights, operation).await;
+            // Boxed: requests of others do not carry its state.
+            return Box::pin(self.require_persons_rights(&rights, operation)).await;
         }
         let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
         if let Some(id) = operation.task() {

@@ -76,7 +76,7 @@ impl People {
             A2aError::new(ErrorKind::Authentication, why)
         })?;
         // Checked again: the role may have changed since the request was admitted.
-        rights.require(KeyScope::Admin).map_err(denied)?;
+        rights.require(KeyScope::Admin).map_err(|why| denied(&why))?;
         Ok(Giver(Some(rights)))
     }
 
@@ -321,7 +321,7 @@ impl Giver {
     /// Refuses scopes that the caller does not have, in keys of `person`.
     fn may_give(&self, scopes: &KeyScopes, person: &PersonName) -> Result<(), A2aError> {
         match &self.0 {
-            Some(rights) => rights.may_give(scopes, person).map_err(denied),
+            Some(rights) => rights.may_give(scopes, person).map_err(|why| denied(&why)),
             None => Ok(()),
         }
     }
@@ -339,7 +339,7 @@ impl Giver {
     }
 }
 
-fn denied(why: RightsDenied) -> A2aError {
+fn denied(why: &RightsDenied) -> A2aError {
     A2aError::new(ErrorKind::PermissionDenied, why.to_string())
 }
 
