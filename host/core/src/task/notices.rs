@@ -31,13 +31,21 @@ pub struct NewNotice {
 }
 
 impl NewNotice {
-    /// Notice of this event, if its task's beginning allows it: [`NewNotice::is_awaited`] and
-    /// [`NewNotice::fits`] decide. `is_root` is true for a task without a parent task. A task that
-    /// was handed over is canceled: the task that goes on with it has the notice.
-    pub fn of_event(event: &TaskEvent, is_root: bool) -> Option<Self> {
+    /// Notice of this event, if its task's beginning allows it, which [`NewNotice::fits`] decides.
+    /// `is_root` is true for a task without a parent task. A task that was handed over is canceled:
+    /// the task that goes on with it has the notice. `begun_by` finds the principal that began the
+    /// task.
+    ///
+    /// An awaited end has no notice, and its text is not read: most tasks end so, while the store's
+    /// only writer waits.
+    pub fn of_event(
+        event: &TaskEvent,
+        is_root: bool,
+        begun_by: impl FnOnce() -> Option<Principal>,
+    ) -> Option<Self> {
         match event {
-            TaskEvent::Status(update) if is_root => of_end(update),
-            TaskEvent::Reply(message) if is_root => {
+            TaskEvent::Status(update) if is_root => of_end(update, begun_by),
+            TaskEvent::Reply(message) if is_root && !is_awaited(NoticeKind::Finished, begun_by) => {
                 let text = line(&message.joined_text(), MAX_TEXT);
                 Some(Self { kind: NoticeKind::Finished, text, at: None })
             }
@@ -46,17 +54,6 @@ impl NewNotice {
             | TaskEvent::Reply(_)
             | TaskEvent::Created(_)
             | TaskEvent::Input(_) => None,
-        }
-    }
-
-    /// True if somebody waits for the event, so that a notice would only repeat it: the end of a
-    /// task that no schedule or trigger began. `begun_by` finds the principal that began the task.
-    pub fn is_awaited(&self, begun_by: impl FnOnce() -> Option<Principal>) -> bool {
-        match self.kind {
-            NoticeKind::Finished => {
-                begun_by().is_none_or(|begun_by| begun_by.automation().is_none())
-            }
-            NoticeKind::Failed | NoticeKind::Quota | NoticeKind::Conflict => false,
         }
     }
 
@@ -75,8 +72,20 @@ pub fn title(created: Option<&Created>) -> String {
     created.map(|created| open_questions::request(&created.task)).unwrap_or_default()
 }
 
+/// True if somebody waits for the event, so that a notice would only repeat it: the end of a task
+/// that no schedule or trigger began.
+fn is_awaited(kind: NoticeKind, begun_by: impl FnOnce() -> Option<Principal>) -> bool {
+    match kind {
+        NoticeKind::Finished => begun_by().is_none_or(|by| by.automation().is_none()),
+        NoticeKind::Failed | NoticeKind::Quota | NoticeKind::Conflict => false,
+    }
+}
+
 /// Notice of the end of a task without a parent task.
-fn of_end(update: &StatusUpdate) -> Option<NewNotice> {
+fn of_end(
+    update: &StatusUpdate,
+    begun_by: impl FnOnce() -> Option<Principal>,
+) -> Option<NewNotice> {
     let facts = update.metadata.as_ref();
     let reason = facts.and_then(|facts| facts.get(REASON)).and_then(Value::as_str);
     let kind = match update.status.state {
@@ -92,6 +101,9 @@ fn of_end(update: &StatusUpdate) -> Option<NewNotice> {
         | TaskState::AuthRequired
         | TaskState::Unknown => return None,
     };
+    if is_awaited(kind, begun_by) {
+        return None;
+    }
     let message = update.status.message.as_ref().map(Message::joined_text).unwrap_or_default();
     let mut text = line(&message, MAX_TEXT);
     if text.is_empty() && kind != NoticeKind::Finished {
@@ -169,9 +181,8 @@ mod tests {
         by: Option<&Principal>,
         has_worktree: bool,
     ) -> Option<(&'static str, String)> {
-        let notice = NewNotice::of_event(event, is_root)?;
-        let is_reported =
-            !notice.is_awaited(|| by.cloned()) && notice.fits(Some(&beginning(has_worktree)));
+        let notice = NewNotice::of_event(event, is_root, || by.cloned())?;
+        let is_reported = notice.fits(Some(&beginning(has_worktree)));
         is_reported.then(|| (notice.kind.name(), notice.text))
     }
 
@@ -243,6 +254,6 @@ mod tests {
         }
         let bare = changes(PATCH, json!([{ "taskId": "t2" }]));
         assert!(notice(&bare, true, None, true).is_some());
-        assert!(!NewNotice::of_event(&found, true).unwrap().fits(None));
+        assert!(!NewNotice::of_event(&found, true, || None).unwrap().fits(None));
     }
 }

@@ -162,7 +162,16 @@ impl<'m> HubMetadata<'m> {
         request: Option<&'m Metadata>,
     ) -> Result<Self, A2aError> {
         let read = Self { message, request };
-        for Member { name, takes, .. } in &MEMBERS {
+        // Most metadata has one or two of the members: looking each of them up costs more.
+        let mut is_named = [false; MEMBERS.len()];
+        for (name, _) in message.into_iter().chain(request).flatten() {
+            let mut rows = MEMBERS.iter().zip(&mut is_named);
+            if let Some((_, is_named)) = rows.find(|(member, _)| member.name == name) {
+                *is_named = true;
+            }
+        }
+        let named = MEMBERS.iter().zip(is_named).filter(|(_, is_named)| *is_named);
+        for (Member { name, takes, .. }, _) in named {
             let [of_message, of_request] = read.both(name);
             for (value, at) in [(of_message, "message.metadata"), (of_request, "metadata")] {
                 if let Some(value) = value {
@@ -195,6 +204,9 @@ impl<'m> HubMetadata<'m> {
     /// Members that only the request sets, limited to those that the agent receives and those of
     /// the trace.
     pub fn of_request_alone(&self) -> Metadata {
+        if self.request.is_none() {
+            return Metadata::new();
+        }
         let handed_on = MEMBERS.iter().filter(|member| member.handed_on).map(|member| member.name);
         let alone = |name: &&'static str| {
             let [of_message, of_request] = self.both(name);

@@ -16,16 +16,37 @@ use a2a_hub_protocol::card::InvalidCard;
 use a2a_hub_runtime::Failure;
 use bytes::Bytes;
 use std::{fmt, sync::Arc};
-use wasmtime::component::Component;
+use wasmtime::component::{Component, ComponentExportIndex};
+
+/// Interface of the contract that an agent exports.
+const AGENT: &str = "a2a:hub/agent@0.1.0";
 
 /// A loaded agent component. Cheap to clone.
 #[derive(Clone)]
 pub struct Plugin {
     pub(crate) engine: Engine,
     pub(crate) pre: PluginPre<GuestState>,
+    pub(crate) runs: RunExports,
     pub(crate) share: Arc<AgentShare>,
     ask: Arc<Ask>,
     digest: String,
+}
+
+/// Exports of a component that run a task. A task looks up the one that it needs: the bindings look
+/// up all exports and check their types, which costs a short task more than its call. The hub reads
+/// each card by the bindings, so a component with an export of another type does not load.
+#[derive(Clone)]
+pub(crate) struct RunExports {
+    pub(crate) execute: ComponentExportIndex,
+    pub(crate) stream: ComponentExportIndex,
+}
+
+impl RunExports {
+    fn of(component: &Component) -> Option<Self> {
+        let agent = component.get_export_index(None, AGENT)?;
+        let export = |name| component.get_export_index(Some(&agent), name);
+        Some(Self { execute: export("execute")?, stream: export("stream")? })
+    }
 }
 
 impl fmt::Debug for Plugin {
@@ -119,9 +140,11 @@ impl Plugin {
         let contract = |why: wasmtime::Error| LoadError::Contract(format!("{why:#}"));
         let linked = engine.functions.link(component);
         let pre = PluginPre::new(linked.map_err(contract)?).map_err(contract)?;
+        let runs = RunExports::of(component)
+            .ok_or_else(|| LoadError::Contract(format!("it exports no `{AGENT}`")))?;
         let ComponentFacts { ask, digest } = facts;
         let share = Arc::new(engine.scheduler.share());
-        Ok(Self { engine: engine.clone(), pre, share, ask: Arc::new(ask), digest })
+        Ok(Self { engine: engine.clone(), pre, runs, share, ask: Arc::new(ask), digest })
     }
 
     /// The same component with other requests than those of its manifest: the hub makes several

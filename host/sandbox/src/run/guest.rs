@@ -8,7 +8,10 @@ use crate::{
     },
     cpu::scheduler::{CpuAccount, GuestThread, Job},
     store::{
-        bindings::Plugin as Instance,
+        bindings::{
+            Plugin as Bindings,
+            a2a::hub::types::{Failure as GuestFailure, Outcome, Task},
+        },
         convert::task_to_guest,
         limits::{self, CpuExhausted},
         redaction::{Hide as _, Redaction},
@@ -29,7 +32,7 @@ use std::{
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, component::Instance};
 
 /// A guest that runs a task. Dropping it ends the guest at once, with the programs that it started.
 #[derive(Debug)]
@@ -99,12 +102,12 @@ async fn execute(
     };
     let ended =
         self::call(&plugin, call, thread, GuestSlot::Task, journal, async |guest, store| {
-            let agent = guest.a2a_hub_agent();
-            let returned = if live {
-                agent.call_stream(&mut *store, &task).await
-            } else {
-                agent.call_execute(&mut *store, &task).await
-            };
+            let export = if live { &plugin.runs.stream } else { &plugin.runs.execute };
+            let run = guest.get_typed_func::<(&Task,), (Result<Outcome, GuestFailure>,)>(
+                &mut *store,
+                export,
+            )?;
+            let returned = run.call_async(&mut *store, (&task,)).await.map(|(returned,)| returned);
             // Independent of the outcome, events that were emitted before must be complete.
             store.data_mut().tell_rest().await;
             Ok(store.data_mut().ended(returned?).await)
@@ -125,6 +128,7 @@ pub async fn health(plugin: &Plugin, call: Call) -> Result<HealthReport, Failure
     let account = Arc::clone(&thread.account);
     let work = async move {
         let health = async |guest: &Instance, store: &mut Store<GuestState>| {
+            let guest = Bindings::new(&mut *store, guest)?;
             let report = guest.a2a_hub_agent().call_health(&mut *store).await?;
             Ok(store.data_mut().reported(report).await)
         };
@@ -142,6 +146,7 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
     let account = Arc::clone(&thread.account);
     let work = async move {
         let cancel = async |guest: &Instance, store: &mut Store<GuestState>| {
+            let guest = Bindings::new(&mut *store, guest)?;
             let cleaned = guest.a2a_hub_agent().call_cancel(&mut *store, &task).await?;
             Ok(store.data_mut().cleaned_up(cleaned).await)
         };
@@ -155,7 +160,10 @@ pub async fn clean_up(plugin: &Plugin, call: Call, task: &TaskId) -> Result<(), 
 pub(crate) async fn card(plugin: &Plugin, call: Call) -> Result<String, Failure> {
     let (thread, of) = (GuestThread::for_hub_call(&plugin.share), plugin.clone());
     let account = Arc::clone(&thread.account);
-    let card = async |guest: &Instance, store: &mut _| guest.a2a_hub_agent().call_card(store).await;
+    let card = async |guest: &Instance, store: &mut Store<GuestState>| {
+        let guest = Bindings::new(&mut *store, guest)?;
+        guest.a2a_hub_agent().call_card(store).await
+    };
     let work = async move {
         self::call(&of, Box::new(call), thread, GuestSlot::HubCall, None, card).await
     };
@@ -201,7 +209,7 @@ async fn call<T>(
         store.data_mut().replays(journal, port);
     }
     let called = async {
-        let instance = plugin.pre.instantiate_async(&mut store).await?;
+        let instance = plugin.pre.instance_pre().instantiate_async(&mut store).await?;
         function(&instance, &mut store).await
     };
     let called = called.await;

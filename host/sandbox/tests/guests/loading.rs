@@ -73,6 +73,28 @@ fn agent_with_missing_functions_is_refused() {
     assert!(why.starts_with("it does not fit the contract"), "{why}");
 }
 
+/// An agent whose five functions all have the type of `card`. A task checks only the type of the
+/// function that it calls, so the others are checked before the agent joins.
+#[tokio::test]
+async fn agent_with_mistyped_functions_does_not_join() {
+    let names = ["card", "health", "execute", "stream", "cancel"];
+    let exports: String =
+        names.iter().map(|name| format!(r#"(export "{name}" (func $card))"#)).collect();
+    let agent_of_strings = format!(
+        r#"(component
+          (core module $m (func (export "f") (result i32) i32.const 0) (memory (export "memory") 1))
+          (core instance $i (instantiate $m))
+          (alias core export $i "f" (core func $f))
+          (alias core export $i "memory" (core memory $memory))
+          (func $card (result string) (canon lift (core func $f) (memory $memory)))
+          (instance $agent {exports})
+          (export "a2a:hub/agent@0.1.0" (instance $agent)))"#
+    );
+    let plugin = Plugin::compile(&ENGINE, &wat(&agent_of_strings)).unwrap();
+    let why = plugin.card(&agent()).await.unwrap_err();
+    assert!(matches!(why, LoadError::Silent(_)), "{why}");
+}
+
 #[tokio::test]
 async fn card_is_read_without_capabilities() {
     let card = Plugin::compile(&ENGINE, &component("git-historian")).unwrap().card(&agent()).await;

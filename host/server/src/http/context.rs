@@ -139,7 +139,8 @@ pub(crate) fn hub_url(dispatcher: &Dispatcher, headers: &HeaderMap) -> String {
         return format!("{url}/");
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let parsed = HostPort::parse(host);
+    // Most hubs have no further names, and a host costs as much to read as all headers together.
+    let parsed = if endpoints.names.is_empty() { None } else { HostPort::parse(host) };
     let name =
         endpoints.names.iter().find(|name| parsed.as_ref().is_some_and(|it| name.is_host(it)));
     match name {

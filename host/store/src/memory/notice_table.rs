@@ -41,11 +41,9 @@ impl NoticeTable {
         let after = usize::try_from(after).unwrap_or(usize::MAX);
         let is_root = head.parent.is_none();
         let new = events.iter().skip(after);
-        let new = new.filter_map(|event| NewNotice::of_event(event, is_root));
+        let new = new.filter_map(|event| NewNotice::of_event(event, is_root, || begun_by.cloned()));
         let mut has_new = false;
-        for NewNotice { kind, text, at } in
-            new.filter(|notice| !notice.is_awaited(|| begun_by.cloned()) && notice.fits(created))
-        {
+        for NewNotice { kind, text, at } in new.filter(|notice| notice.fits(created)) {
             let same = |row: &StoredNotice| row.task == head.task && row.kind == kind;
             self.rows.retain(|row| !same(row) || row.text == text);
             if self.rows.iter().any(same) {

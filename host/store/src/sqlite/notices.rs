@@ -39,14 +39,11 @@ pub(in crate::sqlite) fn add(
         Some(TaskEvent::Created(created)) => Some(created.as_ref()),
         Some(_) | None => None,
     };
-    for notice in events.iter().filter_map(|event| NewNotice::of_event(event, is_root)) {
-        let begun_by = || match begun {
-            Some(_) => by.and_then(Principal::from_log),
-            None => begun_by(db, &head.task).unwrap_or_default(),
-        };
-        if notice.is_awaited(begun_by) {
-            continue;
-        }
+    let begun_by = || match begun {
+        Some(_) => by.and_then(Principal::from_log),
+        None => begun_by(db, &head.task).unwrap_or_default(),
+    };
+    for notice in events.iter().filter_map(|event| NewNotice::of_event(event, is_root, begun_by)) {
         let created = match begun {
             Some(created) => Some(Cow::Borrowed(created)),
             None => beginning(db, &head.task).unwrap_or_default().map(Cow::Owned),
