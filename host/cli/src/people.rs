@@ -17,8 +17,9 @@ use crate::{
         text::Text,
     },
 };
-use a2a_hub_config::{ClientTlsFiles, JoinedHub, JoinedHubs, token::TENANTS_DIR};
+use a2a_hub_config::{ClientTlsFiles, Config, JoinedHub, JoinedHubs, token::TENANTS_DIR};
 use a2a_hub_core::identity::PersonProof;
+use a2a_hub_protocol::id::TenantId;
 use a2a_hub_socket_client::remote_hub;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
@@ -71,8 +72,8 @@ pub(crate) enum PersonCommand {
 pub(crate) struct InviteArgs {
     /// Name of the person
     name: String,
-    /// Scopes of the key, such as `read:own,send:echo`; see `key new` [default: all of the role, but
-    /// apply and admin]
+    /// Scopes of the key, such as `read:own,send:echo`; see `key new` [default: all of the role
+    /// without apply and admin]
     #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
     scope: Vec<String>,
     /// Time until the invitation expires, at most 30d
@@ -343,11 +344,19 @@ fn me_text(me: &Value) -> String {
     format!("the hub takes you for {name}, {role}{tenant}, by {}\n", proofs.join(" and "))
 }
 
-/// Findings of `doctor` about tokens of tenants, which are older than keys: whoever has one does all
-/// that a client of the tenant may, and no record tells who it was.
-pub(crate) fn tenant_tokens(tenants: &[&str], data_dir: &Path) -> Vec<CheckResult> {
-    let token = |tenant: &&str| data_dir.join(TENANTS_DIR).join(tenant);
-    let with_file = tenants.iter().map(|tenant| (tenant, token(tenant)));
+/// Line about the agents that a tree of tasks may reach by its key; empty without a limit.
+pub(crate) fn reach_text(agents: &Value) -> Text {
+    let Some(agents) = agents.as_array() else { return Text::new() };
+    let names: Vec<_> = agents.iter().map(text).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!("by its API key, these tasks call no agents but: {names}\n").into()
+}
+
+/// Findings of `doctor` about tokens of tenants, which are older than keys: all clients of a tenant
+/// share one, so no record tells them apart.
+pub(crate) fn tenant_tokens(config: &Config, data_dir: &Path) -> Vec<CheckResult> {
+    let token = |tenant: &TenantId| data_dir.join(TENANTS_DIR).join(tenant.as_str());
+    let with_file = config.tenants.keys().map(|tenant| (tenant, token(tenant)));
     let found = with_file.filter(|(_, file)| file.is_file()).map(|(tenant, file)| {
         let found = format!(
             "{} is a token for everybody of the tenant, without a name, scopes or an end; it goes on to count",
@@ -483,7 +492,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(TENANTS_DIR)).unwrap();
         std::fs::write(dir.path().join(TENANTS_DIR).join("acme"), "x").unwrap();
-        let found = tenant_tokens(&["acme", "other"], dir.path());
+        let config = toml::from_str("[tenants.acme]\n[tenants.other]").unwrap();
+        let found = tenant_tokens(&config, dir.path());
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].found.contains("tenants/acme"), "{found:?}");
         let fix = found[0].fix.as_deref().unwrap();

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     Exit, Global, block_on,
     client::hub_client::Client,
+    people::tenant_tokens,
     ui::{
         render::{list, size, text},
         text::{PLAIN, Text, style_of},
@@ -26,7 +27,6 @@ use crate::{
 use a2a_hub_config::{self as config, Settings, ownership};
 use a2a_hub_core::text::duration::Span;
 use a2a_hub_process::{Supervisor, System, confine::Network, controllers_of_trees, daemon, probe};
-use a2a_hub_protocol::id::TenantId;
 use a2a_hub_store::{
     StorageError,
     sqlite::{self, Examined, LOCK_FILE},
@@ -121,8 +121,7 @@ async fn examine(global: &Global) -> Vec<CheckResult> {
         Ok(dir) => {
             findings.extend([data_directory(dir), space(dir), store(dir), grants(dir)]);
             findings.extend(servers(&settings.config, dir));
-            let tenants: Vec<_> = settings.config.tenants.keys().map(TenantId::as_str).collect();
-            findings.extend(crate::people::tenant_tokens(&tenants, dir));
+            findings.extend(tenant_tokens(&settings.config, dir));
             findings.push(confinement(dir).await);
         }
         Err(why) => findings.push(fail("data", why.to_string(), "set HOME")),

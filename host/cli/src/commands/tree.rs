@@ -4,6 +4,7 @@ use super::{completion, tasks::changed};
 use crate::{
     Exit, Format, Global, block_on,
     client::{hub_client::Client, ids, sent},
+    people,
     ui::{
         failure::CommandError,
         render::{ago, list, text},
@@ -112,12 +113,7 @@ fn tree_text(tree: &Value, now: Timestamp, columns: Option<usize>) -> Text {
         ]);
     }
     let mut drawn = table.text(columns);
-    if let Some(reach) = tasks.first().and_then(|root| root["reachableAgents"].as_array()) {
-        let agents: Vec<_> = reach.iter().map(text).collect();
-        let agents = if agents.is_empty() { "none".to_owned() } else { agents.join(", ") };
-        let line = format!("by its API key, these tasks call no agents but: {agents}\n");
-        drawn.append(line.into());
-    }
+    drawn.append(people::reach_text(&tasks.first().unwrap_or(&Value::Null)["reachableAgents"]));
     if tree["cut"] == true {
         let hidden: u64 = tasks.iter().filter_map(|task| task["hidden"].as_u64()).sum();
         let more = format!(

@@ -128,7 +128,7 @@ fn and_skill(agents: &str) -> &'static str {
 /// Narrowings as a list in words.
 fn in_words(targets: &BTreeSet<ScopeTarget>) -> String {
     let words = targets.iter().map(|target| match target {
-        ScopeTarget::Own => "own tasks".to_owned(),
+        ScopeTarget::Initiated => "own tasks".to_owned(),
         ScopeTarget::Agent { .. } => format!("`{target}`"),
     });
     words.collect::<Vec<_>>().join(", ")
@@ -191,7 +191,7 @@ impl PersonRights {
     ///
     /// If it is somebody else's task.
     pub fn may_change(&self, task: &TaskFacts) -> Result<(), RightsDenied> {
-        if task.is_own || self.role == PersonRole::Owner {
+        if task.is_initiator || self.role == PersonRole::Owner {
             return Ok(());
         }
         Err(RightsDenied::NotInitiator(self.name.clone()))
@@ -320,20 +320,20 @@ mod tests {
         }
     }
 
-    fn task(is_own: bool, agent: &str) -> TaskFacts {
+    fn task(is_initiator: bool, agent: &str) -> TaskFacts {
         let agent = TaskAgent { agent: AgentId::parse(agent).unwrap(), skill: None };
-        TaskFacts { is_own, agents: vec![agent] }
+        TaskFacts { is_initiator, agents: vec![agent] }
     }
 
     #[test]
     fn members_change_own_tasks_only() {
-        for (role, is_own, may) in [
+        for (role, is_initiator, may) in [
             (PersonRole::Member, true, true),
             (PersonRole::Member, false, false),
             (PersonRole::Owner, false, true),
         ] {
-            let checked = rights(role, &[]).may_change(&task(is_own, "echo"));
-            assert_eq!(checked.is_ok(), may, "{role:?} {is_own}");
+            let checked = rights(role, &[]).may_change(&task(is_initiator, "echo"));
+            assert_eq!(checked.is_ok(), may, "{role:?} {is_initiator}");
         }
     }
 

@@ -81,9 +81,9 @@ impl KeyScope {
     /// True if the scope may be narrowed to `target`.
     fn may_be_narrowed_to(self, target: &ScopeTarget) -> bool {
         match (self, target) {
-            (Self::Admin | Self::AdminGrant, _) | (Self::Send, ScopeTarget::Own) => false,
+            (Self::Admin | Self::AdminGrant, _) | (Self::Send, ScopeTarget::Initiated) => false,
             (Self::Send, ScopeTarget::Agent { .. }) => true,
-            (_, ScopeTarget::Own) => true,
+            (_, ScopeTarget::Initiated) => true,
             (_, ScopeTarget::Agent { alone, .. }) => !alone,
         }
     }
@@ -158,7 +158,7 @@ impl KeyScopes {
     pub fn name_skills(&self) -> bool {
         let names = |target: &ScopeTarget| match target {
             ScopeTarget::Agent { skill, .. } => skill.is_some(),
-            ScopeTarget::Own => false,
+            ScopeTarget::Initiated => false,
         };
         self.scopes.values().flatten().any(names)
     }
@@ -176,8 +176,9 @@ impl KeyScopes {
 
     /// True if the key has this scope for all tasks of a tree, whichever agents work in it.
     pub fn covers_tree(&self, scope: KeyScope, facts: &TaskFacts) -> bool {
-        let is_covered =
-            |targets: &BTreeSet<ScopeTarget>| facts.is_own && targets.contains(&ScopeTarget::Own);
+        let is_covered = |targets: &BTreeSet<ScopeTarget>| {
+            facts.is_initiator && targets.contains(&ScopeTarget::Initiated)
+        };
         self.contains(scope) && self.targets(scope).is_none_or(is_covered)
     }
 
@@ -197,7 +198,7 @@ impl KeyScopes {
         let mut covering = targets.iter().filter(|one| one.covers_message(agent, skill)).peekable();
         let is_open = |target: &ScopeTarget| match target {
             ScopeTarget::Agent { alone, .. } => !alone,
-            ScopeTarget::Own => true,
+            ScopeTarget::Initiated => true,
         };
         covering.peek()?;
         if covering.any(is_open) {
@@ -205,12 +206,12 @@ impl KeyScopes {
         }
         let agents = targets.iter().filter_map(|target| match target {
             ScopeTarget::Agent { agent, skill: None, .. } => Some(agent.clone()),
-            ScopeTarget::Agent { skill: Some(_), .. } | ScopeTarget::Own => None,
+            ScopeTarget::Agent { skill: Some(_), .. } | ScopeTarget::Initiated => None,
         });
         Some(agents.collect())
     }
 
-    /// True if these scopes include all of `other`, so that whoever has these may give `other`
+    /// True if these scopes include all of `other`, so that their key may give `other`
     /// away: to a key of the same person, or of another one, whose own tasks are others.
     /// `admin:grant` is never included: only the operator gives it.
     pub fn include(&self, other: &Self, is_same_person: bool) -> bool {
@@ -312,13 +313,13 @@ mod tests {
         AgentId::parse(name).unwrap()
     }
 
-    fn facts(is_own: bool, agents: &[&str]) -> TaskFacts {
+    fn facts(is_initiator: bool, agents: &[&str]) -> TaskFacts {
         let agent = |text: &&str| {
             let (agent, skill) = text.split_once('/').unwrap_or((text, ""));
             let skill = Some(skill.to_owned()).filter(|skill| !skill.is_empty());
             TaskAgent { agent: id(agent), skill }
         };
-        TaskFacts { is_own, agents: agents.iter().map(agent).collect() }
+        TaskFacts { is_initiator, agents: agents.iter().map(agent).collect() }
     }
 
     #[test]
@@ -384,7 +385,7 @@ mod tests {
             "read:echo/a:b",
             "read:echo/\u{1b}",
             "read::own",
-            "read:OWN",
+            "read:INITIATED",
             "apply:",
             "send:echo:alone:alone",
         ] {

@@ -10,13 +10,13 @@ const MAX_SKILL: usize = 100;
 const ALONE: &str = ":alone";
 
 /// Narrowing for the person's own tasks.
-const OWN: &str = "own";
+const INITIATED: &str = "own";
 
 /// One narrowing of a scope: the text behind the colon of `read:own` or `send:echo/summarise`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScopeTarget {
     /// The person's own tasks.
-    Own,
+    Initiated,
     /// One agent, or one skill of it.
     Agent {
         /// The agent.
@@ -31,8 +31,8 @@ pub enum ScopeTarget {
 impl ScopeTarget {
     /// Parses a narrowing; `None` for a text of another form.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        if text == OWN {
-            return Some(Self::Own);
+        if text == INITIATED {
+            return Some(Self::Initiated);
         }
         let (text, alone) = match text.strip_suffix(ALONE) {
             Some(agent) => (agent, true),
@@ -42,7 +42,7 @@ impl ScopeTarget {
             Some((agent, skill)) => (agent, Some(skill)),
             None => (text, None),
         };
-        if skill.is_some_and(|skill| !is_skill(skill)) || agent == OWN {
+        if skill.is_some_and(|skill| !is_skill(skill)) || agent == INITIATED {
             return None;
         }
         let agent = AgentId::parse(agent).ok()?;
@@ -53,7 +53,7 @@ impl ScopeTarget {
     /// that person's tasks.
     pub(super) fn covers(&self, other: &Self, is_same_person: bool) -> bool {
         match (self, other) {
-            (Self::Own, Self::Own) => is_same_person,
+            (Self::Initiated, Self::Initiated) => is_same_person,
             (
                 Self::Agent { agent, skill, alone },
                 Self::Agent { agent: other, skill: of_other, alone: other_alone },
@@ -61,14 +61,14 @@ impl ScopeTarget {
                 let has_skill = skill.is_none() || skill == of_other;
                 agent == other && has_skill && (!alone || *other_alone)
             }
-            (Self::Own, Self::Agent { .. }) | (Self::Agent { .. }, Self::Own) => false,
+            (Self::Initiated, Self::Agent { .. }) | (Self::Agent { .. }, Self::Initiated) => false,
         }
     }
 
     /// True if messages to this agent, for this skill, are covered.
     pub(super) fn covers_message(&self, agent: &AgentId, skill: Option<&str>) -> bool {
         match self {
-            Self::Own => false,
+            Self::Initiated => false,
             Self::Agent { agent: named, skill: wanted, .. } => {
                 named == agent && wanted.as_deref().is_none_or(|wanted| skill == Some(wanted))
             }
@@ -85,7 +85,7 @@ fn is_skill(id: &str) -> bool {
 impl fmt::Display for ScopeTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Own => f.write_str(OWN),
+            Self::Initiated => f.write_str(INITIATED),
             Self::Agent { agent, skill, alone } => {
                 write!(f, "{agent}")?;
                 if let Some(skill) = skill {
@@ -110,7 +110,7 @@ pub struct TaskAgent {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFacts {
     /// True if the person's message began the tree of the task.
-    pub is_own: bool,
+    pub is_initiator: bool,
     /// Agents of the task and of the tasks above it, the task's first.
     pub agents: Vec<TaskAgent>,
 }
@@ -128,7 +128,7 @@ impl TaskFacts {
 
     fn is_covered(&self, target: &ScopeTarget, levels: usize) -> bool {
         match target {
-            ScopeTarget::Own => self.is_own,
+            ScopeTarget::Initiated => self.is_initiator,
             ScopeTarget::Agent { .. } => {
                 let mut agents = self.agents.iter().take(levels);
                 agents.any(|at| target.covers_message(&at.agent, at.skill.as_deref()))

@@ -108,7 +108,8 @@ impl Hub {
         }
         let PersonRights { name, scopes, .. } = rights;
         let facts = self.tasks.facts(task, name, scopes.name_skills()).await?;
-        if facts.agents.is_empty() {
+        // A worktree may outlive its task.
+        if facts.agents.is_empty() && !matches!(operation, Operation::Worktree(_)) {
             // An unknown task is not found, which says more than a refusal.
             self.tasks.get(task).await?;
         }

@@ -69,18 +69,18 @@ impl People {
     }
 
     /// Rights that the caller has and gives away at most, as of now.
-    pub(super) fn giver(&self, caller: &Caller) -> Result<Giver, A2aError> {
-        let Principal::Person { name, key } = &caller.principal else { return Ok(Giver(None)) };
+    pub(super) fn giver(&self, caller: &Caller) -> Result<KeyGiver, A2aError> {
+        let Principal::Person { name, key } = &caller.principal else { return Ok(KeyGiver(None)) };
         let rights = self.rights(name, key).ok_or_else(|| {
             let why = format!("the key `{key}` of {name} was revoked, or has expired");
             A2aError::new(ErrorKind::Authentication, why)
         })?;
         // Checked again: the role may have changed since the request was admitted.
         rights.require(KeyScope::Admin).map_err(|why| denied(&why))?;
-        Ok(Giver(Some(rights)))
+        Ok(KeyGiver(Some(rights)))
     }
 
-    fn list(&self, giver: &Giver) -> PeopleList {
+    fn list(&self, giver: &KeyGiver) -> PeopleList {
         let known = self.known.read();
         let people = known.by_name.values().filter(|person| giver.sees(person));
         PeopleList { people: people.map(person_info).collect() }
@@ -149,8 +149,8 @@ impl People {
         if role > person.role {
             // The keys get more than they had, so they get no more than the giver has.
             let keys = person.keys.iter().map(|key| &key.scopes);
-            let mut given = keys.chain(person.invitations.iter().map(|one| &one.scopes));
-            given.try_for_each(|scopes| giver.may_give(scopes, &person.name))?;
+            let mut scopes = keys.chain(person.invitations.iter().map(|one| &one.scopes));
+            scopes.try_for_each(|scopes| giver.may_give(scopes, &person.name))?;
         }
         let changed = self.store(Person { role, ..person }).await?;
         let by = &caller.principal;
@@ -281,7 +281,7 @@ impl People {
     }
 
     /// Person of this name, if the giver may see the person.
-    pub(super) fn person(&self, giver: &Giver, name: &str) -> Result<Person, A2aError> {
+    pub(super) fn person(&self, giver: &KeyGiver, name: &str) -> Result<Person, A2aError> {
         let parsed = name_of(name)?;
         let known = self.known.read().by_name.get(&parsed).cloned();
         known.filter(|person| giver.sees(person)).ok_or_else(|| {
@@ -310,9 +310,9 @@ impl People {
 }
 
 /// Caller that changes people and keys: a person with the scope `admin`, or the operator.
-pub(super) struct Giver(Option<PersonRights>);
+pub(super) struct KeyGiver(Option<PersonRights>);
 
-impl Giver {
+impl KeyGiver {
     /// True if the person is one of those that the caller manages.
     pub(super) fn sees(&self, person: &Person) -> bool {
         self.0.as_ref().is_none_or(|rights| rights.tenant == person.tenant)
@@ -328,10 +328,10 @@ impl Giver {
 
     /// Refuses a key that counts longer than that of the caller.
     fn may_last_until(&self, end: Option<&str>) -> Result<(), A2aError> {
-        let own_end = self.0.as_ref().and_then(|rights| rights.expires_at.as_deref());
-        match own_end {
-            Some(own_end) if end.is_none_or(|end| end > own_end) => {
-                let why = format!("must end before the key that makes it, at {own_end}");
+        let key_end = self.0.as_ref().and_then(|rights| rights.expires_at.as_deref());
+        match key_end {
+            Some(key_end) if end.is_none_or(|end| end > key_end) => {
+                let why = format!("must end before the key that makes it, at {key_end}");
                 Err(A2aError::invalid("forMs", why))
             }
             Some(_) | None => Ok(()),

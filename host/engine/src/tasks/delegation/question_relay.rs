@@ -74,20 +74,20 @@ impl QuestionRelay {
                         // This status accompanies an open question.
                         continue;
                     }
-                    let asked = self.relayed_question(&child, update);
+                    let relayed = self.relayed_question(&child, update);
                     let is_about = |id: &QuestionId| {
-                        asked.as_ref().is_some_and(|(asked, ..)| asked.id == *id)
+                        relayed.as_ref().is_some_and(|(relayed, ..)| relayed.id == *id)
                     };
                     if undelivered.as_ref().is_some_and(|(id, _)| is_about(id)) {
-                        if let (Some((_, answer)), Some((asked, ..))) = (undelivered.take(), asked) {
-                            self.take_back(&child, &asked, answer).await;
+                        if let (Some((_, answer)), Some((relayed, ..))) = (undelivered.take(), relayed) {
+                            self.take_back(&child, &relayed, answer).await;
                         }
                     } else if !open.as_ref().is_some_and(|open| is_about(&open.question.id)) {
                         // The old question is withdrawn, unless the child asks it again at once;
                         // the new one, if any, replaces it.
                         let again = previous.take().filter(|known| is_about(&known.question.id));
                         let before = open.take();
-                        open = again.or_else(|| asked.map(|asked| self.open(asked)));
+                        open = again.or_else(|| relayed.map(|relayed| self.open(relayed)));
                         previous = before.filter(|_| open.is_some());
                     }
                 }

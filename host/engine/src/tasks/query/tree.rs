@@ -3,11 +3,19 @@
 
 use crate::conversations::task_tree::{FoundTask, in_order};
 use crate::{error::HubError, tasks::Tasks};
+use a2a_hub_core::{
+    access_control::Principal,
+    identity::{PersonName, TaskAgent, TaskFacts},
+    task::metadata,
+};
 use a2a_hub_protocol::{
     id::TaskId,
     operation::{TaskTree, TreeQuery, TreeTask},
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError};
+
+/// Most levels of a tree above a task.
+const MAX_LEVELS: usize = 100;
 
 impl Tasks {
     /// Unfinished tasks that this identity began, without their descendants, the newest first.
@@ -24,6 +32,38 @@ impl Tasks {
             }
         }
         Ok(found)
+    }
+
+    /// Facts about a task by which the keys of a person cover it; those of no task for an unknown
+    /// one. With `skills`, those that the first messages name as well.
+    pub(crate) async fn facts(
+        &self,
+        task: &TaskId,
+        person: &PersonName,
+        skills: bool,
+    ) -> Result<TaskFacts, StorageError> {
+        let (mut facts, mut at) = (TaskFacts::default(), task.clone());
+        for _ in 0..MAX_LEVELS {
+            let Some(head) = self.storage.head(&at).await? else { break };
+            let skill = if skills { self.first_skill(&at).await? } else { None };
+            facts.agents.push(TaskAgent { agent: head.agent, skill });
+            let Some(parent) = head.parent else {
+                let initiator = self.storage.askers(&at).await?.into_iter().next();
+                facts.is_initiator = matches!(
+                    initiator,
+                    Some((_, Principal::Person { name, .. })) if name == *person
+                );
+                break;
+            };
+            at = parent;
+        }
+        Ok(facts)
+    }
+
+    /// Skill that the first message of a task names.
+    async fn first_skill(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
+        let begun = self.storage.beginning(task).await?;
+        Ok(begun.and_then(|begun| metadata::first_skill(&begun.task)))
     }
 
     /// Returns the requested task and its descendants, within the query's depth and limit.

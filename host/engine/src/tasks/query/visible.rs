@@ -2,11 +2,7 @@
 //! exist.
 
 use crate::{conversations::contexts::Contexts, error::HubError, tasks::Tasks};
-use a2a_hub_core::{
-    access_control::Principal,
-    identity::{PersonName, PersonRights, TaskAgent, TaskFacts},
-    task::metadata,
-};
+use a2a_hub_core::identity::PersonRights;
 use a2a_hub_protocol::{
     id::{ContextId, TaskId},
     operation::{ContextInfo, ContextQuery, Page},
@@ -14,45 +10,8 @@ use a2a_hub_protocol::{
 use a2a_hub_store::{HeadFilter, StorageError};
 use std::collections::BTreeSet;
 
-/// Most levels of a tree above a task.
-const MAX_LEVELS: usize = 100;
-
 /// Elements of a list that are read at a time, until enough of them are visible.
 pub(crate) const CHUNK: usize = 200;
-
-impl Tasks {
-    /// Facts about a task by which the keys of a person cover it; those of no task for an unknown
-    /// one. With `skills`, those that the first messages name as well.
-    pub(crate) async fn facts(
-        &self,
-        task: &TaskId,
-        person: &PersonName,
-        skills: bool,
-    ) -> Result<TaskFacts, StorageError> {
-        let (mut facts, mut at) = (TaskFacts::default(), task.clone());
-        for _ in 0..MAX_LEVELS {
-            let Some(head) = self.storage.head(&at).await? else { break };
-            let skill = if skills { self.first_skill(&at).await? } else { None };
-            facts.agents.push(TaskAgent { agent: head.agent, skill });
-            let Some(parent) = head.parent else {
-                let initiator = self.storage.askers(&at).await?.into_iter().next();
-                facts.is_own = matches!(
-                    initiator,
-                    Some((_, Principal::Person { name, .. })) if name == *person
-                );
-                break;
-            };
-            at = parent;
-        }
-        Ok(facts)
-    }
-
-    /// Skill that the first message of a task names.
-    async fn first_skill(&self, task: &TaskId) -> Result<Option<String>, StorageError> {
-        let begun = self.storage.beginning(task).await?;
-        Ok(begun.and_then(|begun| metadata::first_skill(&begun.task)))
-    }
-}
 
 /// Tasks that a person sees, who does not see all tasks of the tenant. Cheap to clone.
 #[derive(Clone)]
