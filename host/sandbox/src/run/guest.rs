@@ -330,7 +330,7 @@ mod tests {
         let call = Call::bare(AgentId::parse("a").unwrap(), Limits::default());
         let mut store = store_for(&engine, call, seat);
         let state = store.data_mut();
-        let reply = |bytes| Ok(types::Outcome::Message(text_message(bytes)));
+        let reply = |bytes| Ok(Outcome::Message(text_message(bytes)));
 
         assert!(matches!(state.ended(reply(10)).await, Ended::Reply(_)));
         let an_event = account.paid_ahead();
