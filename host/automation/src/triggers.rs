@@ -262,7 +262,7 @@ impl Triggers {
         Ok(others.into_iter().map(|message| TriggerEvent::Topic(Box::new(message))).collect())
     }
 
-    /// Verifies a webhook, and stores its event before it returns. `is_suspended` ignores the event: the
+    /// Verifies a webhook, and stores its event before it returns. `is_suspended` ignores it: the
     /// trigger has an owner who starts no runs now.
     ///
     /// # Errors

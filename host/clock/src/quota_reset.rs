@@ -87,8 +87,8 @@ fn member<'t>(lower: &'t str, names: &[&str]) -> Option<&'t str> {
             None => {
                 let is_number = |c: char| c.is_ascii_digit() || c == '.';
                 let end = value.find(|c| !is_number(c)).unwrap_or(value.len());
-                let is_whole = !value[end..].starts_with(|c: char| c.is_ascii_alphabetic());
-                Some(&value[..end]).filter(|value| !value.is_empty() && is_whole)
+                let is_complete = !value[end..].starts_with(|c: char| c.is_ascii_alphabetic());
+                Some(&value[..end]).filter(|value| !value.is_empty() && is_complete)
             }
         }
     })

@@ -97,12 +97,12 @@ impl Settings {
         let mut config = layers.config()?;
         config.expand(home);
         config.data_dir = config.data_dir.or(default_dir);
-        let beside = file.as_deref().and_then(Path::parent).or(config.data_dir.as_deref());
+        let config_dir = file.as_deref().and_then(Path::parent).or(config.data_dir.as_deref());
         // The parent of a plain file name is empty.
-        let beside = beside.and_then(|dir| absolute(Path::new(".").join(dir)).ok());
-        config.tls.expand(beside.as_deref(), |path| at_home(path, home));
+        let config_dir = config_dir.and_then(|dir| absolute(Path::new(".").join(dir)).ok());
+        config.tls.expand(config_dir.as_deref(), |path| at_home(path, home));
         for remote in config.remote.values_mut() {
-            remote.tls.expand(beside.as_deref(), |path| at_home(path, home));
+            remote.tls.expand(config_dir.as_deref(), |path| at_home(path, home));
         }
         config.check()?;
         Ok(Self { config, file, origins: layers.origins })

@@ -29,6 +29,7 @@ mod triggers;
 mod warnings;
 mod worktrees;
 
+use automation::OwnedRuns;
 pub use client_context::ClientContext;
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use parts::HubParts;
@@ -205,8 +206,8 @@ impl Hub {
                 Answer::Deliveries(self.pushes.retry(&task).await?)
             }
             Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
-            Operation::Search(query) => Box::pin(self.search_tasks(query)).await?,
-            Operation::Usage(query) => Box::pin(self.usage(query)).await?,
+            Operation::Search(query) => Box::pin(history::search(&self.tasks, query)).await?,
+            Operation::Usage(query) => Box::pin(history::usage(&self.tasks, query)).await?,
             Operation::GetTree(query) => Answer::Tree(Box::pin(self.tasks.tree(&query)).await?),
             Operation::DeleteContext { id: context } => {
                 let tasks = self.contexts.forget(&context).await?;
@@ -236,7 +237,9 @@ impl Hub {
                 Box::pin(PermissionOperations(&self.tasks).perform(caller, request)).await?,
             ),
             Operation::Device(request) => Answer::Device(self.devices.perform(request).await?),
-            Operation::People(request) => Box::pin(self.perform_on_people(caller, request)).await?,
+            Operation::People(request) => {
+                Box::pin(OwnedRuns(self).perform_on_people(caller, request)).await?
+            }
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 Answer::Pong(Pong { version, starting: None })
@@ -253,7 +256,8 @@ impl Hub {
                 Box::pin(self.perform_on_triggers(caller, request)).await?
             }
             Operation::Notifier(request) => {
-                Answer::Notifier(Box::pin(self.perform_on_notifiers(request)).await?)
+                let notifiers = self.notifiers.as_ref();
+                Answer::Notifier(Box::pin(notifiers::perform(notifiers, request)).await?)
             }
             Operation::ListPlugins => Answer::Plugins(self.plugins.plugins().await),
             Operation::RefreshPlugins => {

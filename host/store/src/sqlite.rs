@@ -9,6 +9,7 @@ mod log;
 mod memories;
 mod notice_store;
 mod notices;
+mod notifiers;
 mod people;
 mod postponements;
 mod pushes;

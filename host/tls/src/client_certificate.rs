@@ -29,7 +29,7 @@ impl ClientCertificate {
     }
 }
 
-/// Parts of a certificate that its holder is told apart by.
+/// Parts of a certificate that identify its holder.
 #[derive(Debug)]
 pub(crate) struct ParsedCertificate {
     pub(crate) dns: Vec<String>,

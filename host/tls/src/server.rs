@@ -187,7 +187,7 @@ impl ServerTls {
                 sleep(POLL_INTERVAL).await;
                 self.set_denied(denied());
                 let this = self.clone();
-                // A panic there is in the log; the files are read again at the next interval.
+                // Its panic is in the log; the files are read again at the next interval.
                 let _ = spawn_blocking(move || this.refresh()).await;
             }
         };

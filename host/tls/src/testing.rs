@@ -44,7 +44,7 @@ pub struct IssuedCertificate {
 }
 
 impl TestCa {
-    /// Creates a CA with a key of its own.
+    /// Creates a CA with a new key.
     pub fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -56,6 +56,7 @@ const ONLY: &[(&str, &[&str])] = &[
             "host/client/src/outbound.rs",
             "host/process/src",
             "host/store/src/sqlite/db/readers.rs",
+            "host/tls/src/server.rs",
         ],
     ),
     ("unsafe fn", &["host/process/src/mapped_file.rs"]),

@@ -45,8 +45,8 @@ fn state_of_last(of: &Value) -> Cell {
     Cell::styled(style_of(state), state)
 }
 
-/// Adds the lines below a row: the owner, the latest task, the rule for interruptions, `waiting`, the way to
-/// go on, notes and warnings.
+/// Adds the lines below a row: the owner, the latest task, the rule for interruptions, `waiting`,
+/// the way to go on, notes and warnings.
 fn add_row_notes(table: &mut Table, of: &Value, waiting: Option<String>, resume_by: Option<&str>) {
     match of["owner"].as_str() {
         Some(owner) if of["offered"] == true => {

@@ -3,7 +3,7 @@
 //! Titles and texts come from clients and agents. Each is redacted, then made a plain line: neither
 //! a terminal, a chat program nor a header obeys anything in them.
 
-use super::plan::{AttentionId, DueItem, NotifyKind};
+use super::item::{AttentionId, DueItem, NotifyKind};
 use crate::text::{plain_text::line, redact::Secrets};
 use a2a_hub_protocol::id::{AgentId, TaskId};
 use serde::{Deserialize, Serialize};

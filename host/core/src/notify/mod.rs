@@ -2,5 +2,6 @@
 //! notice needs a person. [`plan`] decides when a message is due and about which items, and
 //! [`message`] writes it.
 
+pub mod item;
 pub mod message;
 pub mod plan;

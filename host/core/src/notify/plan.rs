@@ -11,12 +11,10 @@
 //! was set costs no message. The state is stored before a program is started and before a request
 //! is sent; see [`NotifierState::begin_delivery`].
 
+pub use super::item::{AttentionId, AttentionItem, DueItem, NotifyKind};
+
 use super::message::NotifyMessage;
-use a2a_hub_protocol::{
-    id::{AgentId, QuestionId, TaskId},
-    operation::{Notice, NoticeKind, OpenQuestion},
-    question::QuestionKind,
-};
+use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 
@@ -31,162 +29,6 @@ const REMEMBERED: usize = 256;
 /// Longest pause between two attempts to deliver, in milliseconds. A stored time beyond it was
 /// written under a clock that was wrong.
 const MAX_PAUSE_MS: i64 = 2 * 60 * 60 * 1000;
-
-/// Kind of item that a notifier reports, as in the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NotifyKind {
-    /// An open question is close to its deadline.
-    Expiring,
-    /// A request for permission.
-    Permission,
-    /// A question that needs a text.
-    Input,
-    /// A question that needs a login.
-    Login,
-    /// A question that the hub asks in place of an agent that was ended.
-    Interrupted,
-    /// A task failed.
-    Failed,
-    /// A task failed because a quota is used up.
-    Quota,
-    /// Changes of two tasks conflict.
-    Conflict,
-    /// A task of a schedule or trigger has completed.
-    Finished,
-}
-
-impl NotifyKind {
-    /// All kinds, the most urgent first.
-    pub const ALL: [Self; 9] = [
-        Self::Expiring,
-        Self::Permission,
-        Self::Input,
-        Self::Login,
-        Self::Interrupted,
-        Self::Failed,
-        Self::Quota,
-        Self::Conflict,
-        Self::Finished,
-    ];
-
-    /// Name in the configuration and in messages.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Expiring => "expiring",
-            Self::Permission => "permission",
-            Self::Input => "input",
-            Self::Login => "login",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
-            Self::Quota => "quota",
-            Self::Conflict => "conflict",
-            Self::Finished => "finished",
-        }
-    }
-
-    fn of_question(question: &OpenQuestion) -> Self {
-        match question.kind {
-            _ if question.interrupted => Self::Interrupted,
-            QuestionKind::Permission => Self::Permission,
-            QuestionKind::Input => Self::Input,
-            QuestionKind::Auth => Self::Login,
-        }
-    }
-
-    fn of_notice(kind: NoticeKind) -> Self {
-        match kind {
-            NoticeKind::Failed => Self::Failed,
-            NoticeKind::Quota => Self::Quota,
-            NoticeKind::Finished => Self::Finished,
-            NoticeKind::Conflict => Self::Conflict,
-        }
-    }
-}
-
-/// Id of an item.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum AttentionId {
-    /// An open question.
-    Question(QuestionId),
-    /// An unread notice, by its number.
-    Notice(u64),
-}
-
-/// An open question or an unread notice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttentionItem {
-    /// Id.
-    pub id: AttentionId,
-    /// Kind; an expiring question has that of the question.
-    pub kind: NotifyKind,
-    /// Agent that asks, or of the notice's task.
-    pub agent: AgentId,
-    /// Agents from the root task's to `agent`; empty for a notice.
-    pub path: Vec<AgentId>,
-    /// Task.
-    pub task: TaskId,
-    /// Request that the task works on, in one line; not yet cleaned.
-    pub title: String,
-    /// Text of the question, or reason or result of the notice; not yet cleaned.
-    pub text: String,
-    /// Time at which it was asked or happened, in milliseconds since 1970.
-    pub at_ms: i64,
-    /// True for a question close to its deadline.
-    pub is_expiring: bool,
-    /// True for a question that a person set aside for now.
-    pub is_set_aside: bool,
-}
-
-impl AttentionItem {
-    /// Item of an open question that was asked at `at_ms`.
-    pub fn of_question(question: OpenQuestion, at_ms: i64) -> Self {
-        Self {
-            kind: NotifyKind::of_question(&question),
-            id: AttentionId::Question(question.id),
-            agent: question.agent_id,
-            path: question.path,
-            task: question.task_id,
-            title: question.request,
-            text: question.text,
-            at_ms,
-            is_expiring: question.expiring,
-            is_set_aside: question.set_aside,
-        }
-    }
-
-    /// Item of an unread notice of the time `at_ms`.
-    pub fn of_notice(notice: Notice, at_ms: i64) -> Self {
-        Self {
-            kind: NotifyKind::of_notice(notice.kind),
-            id: AttentionId::Notice(notice.id),
-            agent: notice.agent_id,
-            path: Vec::new(),
-            task: notice.task_id,
-            title: notice.title,
-            text: notice.text,
-            at_ms,
-            is_expiring: false,
-            is_set_aside: false,
-        }
-    }
-
-    /// Key of the item in the state.
-    fn key(&self) -> String {
-        match &self.id {
-            AttentionId::Question(id) => format!("q:{}", id.as_str()),
-            AttentionId::Notice(number) => format!("n:{number}"),
-        }
-    }
-
-    /// Key of the warning before the question's deadline.
-    fn expiring_key(&self) -> Option<String> {
-        match &self.id {
-            AttentionId::Question(id) if self.is_expiring => Some(format!("e:{}", id.as_str())),
-            AttentionId::Question(_) | AttentionId::Notice(_) => None,
-        }
-    }
-}
 
 /// Rules of a notifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,17 +48,6 @@ impl NotifyRules {
             || self.agents.contains(&item.agent)
             || item.path.iter().any(|agent| self.agents.contains(agent))
     }
-}
-
-/// An item that a message is due for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DueItem<'i> {
-    /// Kind in the message.
-    pub kind: NotifyKind,
-    /// The item.
-    pub item: &'i AttentionItem,
-    keys: Vec<String>,
-    due_ms: i64,
 }
 
 /// Next step of a notifier.
@@ -329,7 +160,7 @@ impl NotifierState {
     }
 
     /// Follows what people did: a question that was set aside is due again once its time is over,
-    /// and items that are gone are forgotten. True if the state changed.
+    /// and items that are closed are forgotten. True if the state changed.
     pub fn reconcile(&mut self, items: &[AttentionItem]) -> bool {
         let before = self.handled.len();
         let aside: HashSet<_> =
@@ -340,8 +171,8 @@ impl NotifierState {
             .flat_map(|item| [Some(item.key()), item.expiring_key()])
             .flatten()
             .collect();
-        let gone = self.handled.iter().filter(|key| !open.contains(*key)).count();
-        let mut surplus = gone.saturating_sub(REMEMBERED);
+        let closed = self.handled.iter().filter(|key| !open.contains(*key)).count();
+        let mut surplus = closed.saturating_sub(REMEMBERED);
         self.handled.retain(|key| {
             let drops = surplus > 0 && !open.contains(key);
             surplus -= usize::from(drops);

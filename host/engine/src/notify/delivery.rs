@@ -123,8 +123,8 @@ impl NotifyChannels {
     pub(super) async fn secrets(&self) -> Secrets {
         let store = self.secrets.clone();
         let stored = run_blocking(move || store.stored()).await.unwrap_or_default();
-        let own = full_environment().into_iter().filter(|(name, _)| is_secret(name));
-        Secrets::new(own.chain(stored))
+        let environment = full_environment().into_iter().filter(|(name, _)| is_secret(name));
+        Secrets::new(environment.chain(stored))
     }
 
     async fn authorization(&self, name: &str) -> Result<HeaderValue, DeliveryError> {

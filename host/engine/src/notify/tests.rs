@@ -31,12 +31,12 @@ const WAIT: Duration = Duration::from_secs(20);
 
 /// Server that records its requests, and answers each with the next status; with 200 after the
 /// last. The status 0 stands for no answer.
-struct TestServer {
+struct MessageReceiver {
     url: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl TestServer {
+impl MessageReceiver {
     fn start(statuses: &'static [u16]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -66,7 +66,7 @@ impl TestServer {
         Self { url, requests }
     }
 
-    /// Requests so far, once there are that many.
+    /// Requests so far, once it has that number of them.
     async fn requests(&self, count: usize) -> Vec<String> {
         let arrived = async {
             while self.requests.lock().len() < count {
@@ -205,7 +205,7 @@ async fn running<T>(
 
 #[tokio::test]
 async fn failing_server_gets_same_message_again() {
-    let (bench, server) = (NotifyBench::new(), TestServer::start(&[500]));
+    let (bench, server) = (NotifyBench::new(), MessageReceiver::start(&[500]));
     let config = format!("[notify.chat]\nafter = '0s'\nwebhook = '{}/x'", server.url);
     let notifiers = bench.notifiers(&config);
     running(&bench, &notifiers, async {
@@ -241,7 +241,7 @@ async fn failing_server_gets_same_message_again() {
 /// The process is killed while the server has the request and does not answer.
 #[tokio::test]
 async fn killed_process_leaves_message_to_next() {
-    let (bench, server) = (NotifyBench::new(), TestServer::start(&[0]));
+    let (bench, server) = (NotifyBench::new(), MessageReceiver::start(&[0]));
     let config = format!("[notify.phone]\nafter = '0s'\nntfy = '{}/topic'", server.url);
     running(&bench, &bench.notifiers(&config), async {
         bench.fail("größer").await;
@@ -266,7 +266,7 @@ async fn killed_process_leaves_message_to_next() {
 #[tokio::test]
 async fn hanging_server_delays_no_other_notifier() {
     let bench = NotifyBench::new();
-    let (hanging, working) = (TestServer::start(&[0; 9]), TestServer::start(&[]));
+    let (hanging, working) = (MessageReceiver::start(&[0; 9]), MessageReceiver::start(&[]));
     let config = format!(
         "[notify.a]\nafter = '0s'\nwebhook = '{}'\n[notify.b]\nafter = '0s'\nwebhook = '{}'\n\
          [notify.c]\ncommand = ['a2a-hub-no-such-program']",
@@ -288,7 +288,7 @@ async fn hanging_server_delays_no_other_notifier() {
 
 #[tokio::test]
 async fn read_notice_is_not_sent() {
-    let (bench, server) = (NotifyBench::new(), TestServer::start(&[]));
+    let (bench, server) = (NotifyBench::new(), MessageReceiver::start(&[]));
     let config = format!("[notify.chat]\nafter = '2s'\nwebhook = '{}'", server.url);
     let notifiers = bench.notifiers(&config);
     running(&bench, &notifiers, async {
@@ -307,7 +307,7 @@ async fn read_notice_is_not_sent() {
 
 #[tokio::test]
 async fn test_message_reports_result() {
-    let (bench, server) = (NotifyBench::new(), TestServer::start(&[403]));
+    let (bench, server) = (NotifyBench::new(), MessageReceiver::start(&[403]));
     let config = format!(
         "[notify.chat]\nquiet = '00:00-23:59'\nwebhook = '{}/secret-path'\n\
          [notify.far]\nwebhook = 'https://127.0.0.2/'",

@@ -55,7 +55,11 @@ pub(super) struct OwnerInfo {
     tenant: Option<TenantId>,
 }
 
-impl Hub {
+/// Schedules and triggers with their owners.
+#[derive(Clone, Copy)]
+pub(super) struct OwnedRuns<'h>(pub(super) &'h Hub);
+
+impl OwnedRuns<'_> {
     /// Principal as which a schedule or trigger begins tasks now.
     ///
     /// # Errors
@@ -71,7 +75,7 @@ impl Hub {
             let by = Principal::Automation { name: name.to_owned() };
             return Ok(AutomationRunner { by, tenant: TenantId::default() });
         };
-        let (owner, tenant) = self.people.runner(&OwnedAutomation { kind, name, owner })?;
+        let (owner, tenant) = self.0.people.runner(&OwnedAutomation { kind, name, owner })?;
         Ok(AutomationRunner { by: Principal::owned_automation(owner, name), tenant })
     }
 
@@ -85,7 +89,7 @@ impl Hub {
         let Some(owner) = owner else {
             return OwnerInfo { name: None, offered: false, tenant: Some(TenantId::default()) };
         };
-        match self.people.holder(&OwnedAutomation { kind, name, owner }) {
+        match self.0.people.holder(&OwnedAutomation { kind, name, owner }) {
             Some((person, accepted)) => OwnerInfo {
                 name: Some(person.name.to_string()),
                 offered: !accepted,
@@ -102,26 +106,26 @@ impl Hub {
         sees_all || owner.tenant.as_ref() == Some(&caller.tenant)
     }
 
-    /// Accepts automation that passed to the calling person; the operator accepts it for the person.
-    /// `agent` is the one that gets the messages: a key for other agents accepts none.
+    /// Accepts automation that passed to the calling person; the operator accepts it for that
+    /// person. `agent` is the one that gets the messages: a key for other agents accepts none.
     pub(super) async fn accept_automation(
         &self,
         caller: &Caller,
         automation: &OwnedAutomation<'_>,
         agent: Option<&AgentId>,
     ) -> Result<(), HubError> {
-        let rights = self.rights_of(&caller.principal)?;
+        let rights = self.0.rights_of(&caller.principal)?;
         if let Some(rights) = &rights {
-            let agent = agent.map(|named| self.named(named).unwrap_or_else(|_| named.clone()));
+            let agent = agent.map(|named| self.0.named(named).unwrap_or_else(|_| named.clone()));
             rights.may_send_to(agent.as_ref(), None)?;
         }
-        Ok(self.people.accept(automation, rights.as_ref().map(|rights| &rights.name)).await?)
+        Ok(self.0.people.accept(automation, rights.as_ref().map(|rights| &rights.name)).await?)
     }
 
     /// Schedules and triggers of the configuration that have an owner, with those owners.
     fn owned_automation(&self) -> Vec<(AutomationKind, String, PersonName)> {
-        let schedules = self.schedules.as_ref().map(|them| them.all()).unwrap_or_default();
-        let triggers = self.triggers.as_ref().map(|them| them.all()).unwrap_or_default();
+        let schedules = self.0.schedules.as_ref().map(|them| them.all()).unwrap_or_default();
+        let triggers = self.0.triggers.as_ref().map(|them| them.all()).unwrap_or_default();
         let schedules = schedules.iter().filter_map(|(name, it)| {
             Some((AutomationKind::Schedule, name.clone(), it.config.owner.clone()?))
         });
@@ -131,8 +135,8 @@ impl Hub {
         schedules.chain(triggers).collect()
     }
 
-    /// Failure that tells how many schedules and triggers start no runs for reasons of their owners.
-    /// It names nobody: everybody who reaches the hub may read it.
+    /// Failure that tells how many schedules and triggers start no runs because of their owners. It
+    /// names nobody: everybody who reaches the hub may read it.
     pub(super) fn suspended_automation(&self) -> Option<String> {
         let all = self.owned_automation();
         let is_suspended = |(kind, name, owner): &&(AutomationKind, String, PersonName)| {
@@ -153,20 +157,21 @@ impl Hub {
         caller: &Caller,
         request: PeopleRequest,
     ) -> Result<Answer, HubError> {
-        let (hub, by) = (self.clone(), caller.clone());
+        let (hub, by) = (self.0.clone(), caller.clone());
         let change = async move {
-            let automation = hub.owned_automation();
+            let owned_runs = OwnedRuns(&hub);
+            let automation = owned_runs.owned_automation();
             let owned: Vec<_> = automation
                 .iter()
                 .map(|(kind, name, owner)| OwnedAutomation { kind: *kind, name, owner })
                 .collect();
             let mut report = hub.people.perform(&by, request, &owned).await?;
             if let PeopleReport::Removed(removed) = &mut report {
-                removed.tasks = hub.tasks_of_person(&removed.person.name).await;
+                removed.tasks = owned_runs.tasks_of_person(&removed.person.name).await;
             }
             Ok(report)
         };
-        Ok(Answer::People(self.tasks.see_through(change).await?))
+        Ok(Answer::People(self.0.tasks.see_through(change).await?))
     }
 
     /// Unfinished tasks that a person began. None if they cannot be read: a person is removed all
@@ -174,7 +179,7 @@ impl Hub {
     async fn tasks_of_person(&self, name: &str) -> Vec<TaskId> {
         let Ok(name) = PersonName::parse(name) else { return Vec::new() };
         let by = Principal::Person { name, key: String::new() };
-        self.tasks.unfinished_of(&by.identity()).await.unwrap_or_else(|why| {
+        self.0.tasks.unfinished_of(&by.identity()).await.unwrap_or_else(|why| {
             tracing::warn!(%why, "cannot read which tasks of a removed person go on");
             Vec::new()
         })

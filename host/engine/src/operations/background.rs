@@ -1,4 +1,4 @@
-//! Work that continues after its connection is closed.
+//! Work that continues after its connection is closed, or for as long as the hub runs.
 
 use super::Hub;
 use crate::conversations::handoff::{self, MAX_HANDOFFS};
@@ -6,6 +6,13 @@ use a2a_hub_core::access_control::Principal;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
 
 impl Hub {
+    /// Runs the notifiers, for as long as the hub runs.
+    pub async fn keep_notifiers(self) {
+        if let Some(notifiers) = self.notifiers.clone() {
+            notifiers.run(&self.events).await;
+        }
+    }
+
     /// Runs `work` to completion even if this future is dropped; the result is dropped then.
     pub async fn see_through<T: Send + 'static>(
         &self,

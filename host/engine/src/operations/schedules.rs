@@ -7,8 +7,8 @@
 use super::{
     Hub,
     automation::{
-        ATTEMPTS, AutomationRunner, OwnerInfo, RunRefusal, find_named, is_at_work, owned, replace,
-        start_run, state_of, suspension_error,
+        ATTEMPTS, AutomationRunner, OwnedRuns, OwnerInfo, RunRefusal, find_named, is_at_work,
+        owned, replace, start_run, state_of, suspension_error,
     },
     triggers::TriggerOperations,
 };
@@ -194,7 +194,8 @@ impl Hub {
         self.require_open().map_err(|_| WebhookRefusal::Interrupted)?;
         let triggers = self.triggers.clone().ok_or(WebhookRefusal::Unknown)?;
         let owner = triggers.all().get(&name).and_then(|known| known.config.owner.clone());
-        let is_suspended = self.runner(AutomationKind::Trigger, &name, owner.as_ref()).is_err();
+        let is_suspended =
+            OwnedRuns(self).runner(AutomationKind::Trigger, &name, owner.as_ref()).is_err();
         triggers.take_webhook(name, is_suspended, request).await
     }
 
@@ -225,12 +226,14 @@ impl Hub {
         caller: &Caller,
     ) -> BTreeMap<String, Arc<Planned>> {
         let mut all = schedules.all();
-        all.retain(|name, it| self.sees_automation(caller, &self.schedule_owner(name, &it.config)));
+        all.retain(|name, it| {
+            OwnedRuns(self).sees_automation(caller, &self.schedule_owner(name, &it.config))
+        });
         all
     }
 
     fn schedule_owner(&self, name: &str, config: &Schedule) -> OwnerInfo {
-        self.owner_info(AutomationKind::Schedule, name, config.owner.as_ref())
+        OwnedRuns(self).owner_info(AutomationKind::Schedule, name, config.owner.as_ref())
     }
 
     fn schedule_runner(
@@ -238,7 +241,7 @@ impl Hub {
         name: &str,
         config: &Schedule,
     ) -> Result<AutomationRunner, AutomationSuspended> {
-        self.runner(AutomationKind::Schedule, name, config.owner.as_ref())
+        OwnedRuns(self).runner(AutomationKind::Schedule, name, config.owner.as_ref())
     }
 
     /// Accepts a schedule that passed to the calling person.
@@ -251,7 +254,7 @@ impl Hub {
         let planned = find_named(self.visible_schedules(&schedules, caller), "schedule", name)?;
         let (kind, config) = (AutomationKind::Schedule, &planned.config);
         let owned = owned(kind, name, config.owner.as_ref())?;
-        self.accept_automation(caller, &owned, config.agent.as_ref()).await?;
+        OwnedRuns(self).accept_automation(caller, &owned, config.agent.as_ref()).await?;
         schedules.changed.notify_one();
         Ok(Answer::Schedule(Box::new(self.schedule_info(&schedules, name).await?)))
     }

@@ -7,8 +7,8 @@
 use super::{
     Hub,
     automation::{
-        ATTEMPTS, AutomationRunner, OwnerInfo, RunRefusal, find_named, is_at_work, owned, replace,
-        start_run, state_of, suspension_error,
+        ATTEMPTS, AutomationRunner, OwnedRuns, OwnerInfo, RunRefusal, find_named, is_at_work,
+        owned, replace, start_run, state_of, suspension_error,
     },
 };
 use crate::error::HubError;
@@ -138,11 +138,11 @@ impl<'h> TriggerOperations<'h> {
         name: &str,
         known: &KnownTrigger,
     ) -> Result<AutomationRunner, AutomationSuspended> {
-        self.hub.runner(AutomationKind::Trigger, name, known.config.owner.as_ref())
+        OwnedRuns(self.hub).runner(AutomationKind::Trigger, name, known.config.owner.as_ref())
     }
 
     fn owner(&self, name: &str, known: &KnownTrigger) -> OwnerInfo {
-        self.hub.owner_info(AutomationKind::Trigger, name, known.config.owner.as_ref())
+        OwnedRuns(self.hub).owner_info(AutomationKind::Trigger, name, known.config.owner.as_ref())
     }
 
     /// Suspends a trigger whose owner may not begin tasks: no event counts while that lasts.
@@ -382,7 +382,9 @@ impl<'h> TriggerOperations<'h> {
     /// Triggers that a caller sees.
     fn visible(&self, caller: &Caller) -> BTreeMap<String, Arc<KnownTrigger>> {
         let mut all = self.triggers.all();
-        all.retain(|name, known| self.hub.sees_automation(caller, &self.owner(name, known)));
+        all.retain(|name, known| {
+            OwnedRuns(self.hub).sees_automation(caller, &self.owner(name, known))
+        });
         all
     }
 
@@ -390,7 +392,7 @@ impl<'h> TriggerOperations<'h> {
     async fn accept(&self, caller: &Caller, name: &str) -> Result<Answer, HubError> {
         let known = find_named(self.visible(caller), "trigger", name)?;
         let owned = owned(AutomationKind::Trigger, name, known.config.owner.as_ref())?;
-        self.hub.accept_automation(caller, &owned, known.config.agent.as_ref()).await?;
+        OwnedRuns(self.hub).accept_automation(caller, &owned, known.config.agent.as_ref()).await?;
         let looks = self.triggers.looks.lock().await;
         self.record_baseline(name, &known).await?;
         drop(looks);

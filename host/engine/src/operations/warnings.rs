@@ -1,6 +1,7 @@
 //! Warnings for the operator, and for whatever monitors the hub.
 
-use super::{Hub, triggers::TriggerOperations};
+use super::{Hub, automation::OwnedRuns, triggers::TriggerOperations};
+use crate::tasks::TaskHistory;
 use a2a_hub_protocol::operation::StorageCondition;
 
 impl Hub {
@@ -17,8 +18,9 @@ impl Hub {
         };
         let spans = self.tasks.span_export_failure();
         let losses = self.losses.iter().cloned();
-        let losses = losses.chain(self.tasks.search_index_failure());
-        let current = self.agents.grants_error().into_iter().chain(self.suspended_automation());
+        let losses = losses.chain(TaskHistory(&self.tasks).index_failure());
+        let current =
+            self.agents.grants_error().into_iter().chain(OwnedRuns(self).suspended_automation());
         let lasting = storage.into_iter().chain(losses).chain(current);
         lasting.chain(spans).chain(self.notifier_failures()).chain(self.tls_warnings()).collect()
     }
@@ -41,7 +43,7 @@ impl Hub {
         let triggers = TriggerOperations::new(self).map(|triggers| triggers.warnings());
         let triggers = triggers.unwrap_or_default().into_iter();
         let current = grants.chain(names).chain(groups).chain(schedules).chain(triggers);
-        let search = self.tasks.search_index_failure();
+        let search = TaskHistory(&self.tasks).index_failure();
         let current = current.chain(search).chain(self.tasks.span_export_failure());
         let services = self.notifier_failures().into_iter().chain(self.tls_warnings());
         start.chain(current).chain(services).collect()

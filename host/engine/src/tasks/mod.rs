@@ -23,7 +23,9 @@ pub use a2a_hub_store::feed::{EndsAt, Subscription};
 pub use delegation::directory::Directory;
 pub use new_task::{NewTask, ResponseMode, SubmitError, TaskRefused};
 pub(crate) use permissions::PermissionOperations;
-pub(crate) use query::{notices::Notices, questions::Questions, visible::VisibleTasks};
+pub(crate) use query::{
+    notices::Notices, questions::Questions, search::TaskHistory, visible::VisibleTasks,
+};
 pub use recovery::recover_tasks::Recovered;
 
 use crate::conversations::refusals::{not_cancelable, not_waiting, require_past_event};

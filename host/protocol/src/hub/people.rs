@@ -56,7 +56,7 @@ pub(super) const REMOVE: HubMethod = HubMethod {
     summary: "Remove a person, end the person's keys and streams, and stop the schedules and \
               triggers or pass them on",
     example: r#"{"name": "ada"}"#,
-    params: people_params::RemoveParams::json_schema,
+    params: people_params::RemovePersonParams::json_schema,
     result: SchemaGenerator::subschema_for::<RemovalReport>,
     read: people_params::remove,
     admin: true,

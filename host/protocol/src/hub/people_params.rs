@@ -36,7 +36,7 @@ const DAY_MS: u64 = 86_400_000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RemoveParams {
+pub(crate) struct RemovePersonParams {
     /// Name of the person.
     name: String,
     /// Person of the same tenant, to whom the schedules and triggers pass once accepted; by default
@@ -140,7 +140,7 @@ pub(crate) fn role(params: Value) -> Result<Operation, A2aError> {
 
 /// Reads the parameters of `hub/people/remove`.
 pub(crate) fn remove(params: Value) -> Result<Operation, A2aError> {
-    let RemoveParams { name, to, dry_run } = read(params)?;
+    let RemovePersonParams { name, to, dry_run } = read(params)?;
     let name = bounded("name", name, MAX_WORD)?;
     let to = to.map(|to| bounded("to", to, MAX_WORD)).transpose()?;
     Ok(Operation::People(PeopleRequest::Remove { name, to, dry_run }))

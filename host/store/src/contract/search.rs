@@ -54,7 +54,7 @@ async fn found(storage: &impl Storage, query: &SearchQuery) -> Vec<TaskId> {
 }
 
 /// Creation of a task with this request.
-fn asked(task: &TaskId, text: &str, change: impl FnOnce(&mut Created)) -> Arc<TaskEvent> {
+fn request(task: &TaskId, text: &str, change: impl FnOnce(&mut Created)) -> Arc<TaskEvent> {
     let mut event = Arc::unwrap_or_clone(created(task, "c"));
     if let TaskEvent::Created(created) = &mut event {
         created.task.history = vec![Message::text(Role::User, text)];
@@ -71,14 +71,14 @@ pub(super) async fn words_are_found_in_visible_tasks(storage: &impl Storage) {
     let [second, third] = [(); 2].map(|()| TaskId::fresh());
     let acme = TenantId::try_from("acme".to_owned()).unwrap();
     let log =
-        vec![asked(&first, "Why is the parser slow?", |_| ()), working(), chunk("Because of ")];
+        vec![request(&first, "Why is the parser slow?", |_| ()), working(), chunk("Because of ")];
     storage.append_by(&first, 0, log, Some(&Principal::Operator)).await.unwrap();
     let rest = vec![chunk("quadratic retries"), status(TaskState::Completed, 2, Some("Fixed it."))];
     storage.append(&first, 3, rest).await.unwrap();
     let log =
-        vec![asked(&second, "make the parser fast", |of| of.agent = agent("codex")), working()];
+        vec![request(&second, "make the parser fast", |of| of.agent = agent("codex")), working()];
     storage.append_by(&second, 0, log, Some(&Principal::Client("ci".to_owned()))).await.unwrap();
-    let log = vec![asked(&third, "parser of another tenant", |of| of.tenant = acme.clone())];
+    let log = vec![request(&third, "parser of another tenant", |of| of.tenant = acme.clone())];
     storage.append(&third, 0, log).await.unwrap();
     followed(storage).await;
 
@@ -118,8 +118,8 @@ pub(super) async fn words_are_found_in_visible_tasks(storage: &impl Storage) {
     assert_eq!(hits.iter().map(|part| part.text.as_str()).collect::<Vec<_>>(), ["quadratic"]);
 
     // A message of the client is found while the task goes on.
-    let said = Arc::new(TaskEvent::Input(Message::text(Role::User, "use a trampoline")));
-    storage.append(&second, 2, vec![said]).await.unwrap();
+    let input = Arc::new(TaskEvent::Input(Message::text(Role::User, "use a trampoline")));
+    storage.append(&second, 2, vec![input]).await.unwrap();
     followed(storage).await;
     assert_eq!(found(storage, &all("trampoline")).await, two);
 }
@@ -128,7 +128,7 @@ pub(super) async fn pages_of_results_follow_cursor(storage: &impl Storage) {
     let mut ids: Vec<_> = (0..23).map(|_| TaskId::fresh()).collect();
     for (number, id) in ids.iter().enumerate() {
         let word = if number % 2 == 0 { "even" } else { "odd" };
-        storage.append(id, 0, vec![asked(id, &format!("{word} one"), |_| ())]).await.unwrap();
+        storage.append(id, 0, vec![request(id, &format!("{word} one"), |_| ())]).await.unwrap();
     }
     followed(storage).await;
     ids.reverse();
@@ -154,29 +154,29 @@ pub(super) async fn pages_of_results_follow_cursor(storage: &impl Storage) {
 }
 
 pub(super) async fn deleted_tasks_are_not_found(storage: &impl Storage) {
-    let [kept, gone] = [(); 2].map(|()| TaskId::fresh());
-    for id in [&kept, &gone] {
-        let log = vec![asked(id, "remember", |_| ()), status(TaskState::Canceled, 1, None)];
+    let [remaining, deleted] = [(); 2].map(|()| TaskId::fresh());
+    for id in [&remaining, &deleted] {
+        let log = vec![request(id, "remember", |_| ()), status(TaskState::Canceled, 1, None)];
         storage.append(id, 0, log).await.unwrap();
     }
     followed(storage).await;
-    storage.forget_tasks(vec![gone.clone()]).await.unwrap();
-    assert_eq!(found(storage, &all("remember")).await, std::slice::from_ref(&kept), "at once");
+    storage.forget_tasks(vec![deleted.clone()]).await.unwrap();
+    assert_eq!(found(storage, &all("remember")).await, std::slice::from_ref(&remaining), "at once");
     followed(storage).await;
-    assert_eq!(found(storage, &all("remember")).await, [kept]);
+    assert_eq!(found(storage, &all("remember")).await, [remaining]);
 }
 
 pub(super) async fn any_query_is_text(storage: &impl Storage) {
     let id = TaskId::fresh();
-    let text = "a AND NOT OR NEAR(b, 2) asked:x ^y {z} -w \"q\" c++ 翻訳してください l'été";
-    storage.append(&id, 0, vec![asked(&id, text, |_| ())]).await.unwrap();
+    let text = "a AND NOT OR NEAR(b, 2) request:x ^y {z} -w \"q\" c++ 翻訳してください l'été";
+    storage.append(&id, 0, vec![request(&id, text, |_| ())]).await.unwrap();
     followed(storage).await;
     for query in [
         "AND",
         "NOT",
         "OR a",
         "NEAR(b",
-        "asked:x",
+        "request:x",
         "facets : 7",
         "^y",
         "{z}",
@@ -192,13 +192,13 @@ pub(super) async fn any_query_is_text(storage: &impl Storage) {
         "L'ETE",
         "a;",
         "' OR 1=1 --",
-        "{asked} : a",
+        "{request} : a",
         "a\u{0}b",
         "\u{93f}a",
         "\u{200b}a",
     ] {
         let found = found(storage, &all(query)).await;
-        let is_other = ["facets", "' OR", "a\u{0}b", "\u{93f}a", "a*b*", "{asked}", "L'ETE"];
+        let is_other = ["facets", "' OR", "a\u{0}b", "\u{93f}a", "a*b*", "{request}", "L'ETE"];
         if !is_other.iter().any(|other| query.starts_with(other)) {
             assert_eq!(found, std::slice::from_ref(&id), "{query}");
         }

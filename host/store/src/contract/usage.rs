@@ -99,8 +99,8 @@ pub(super) async fn usage_outlives_deleted_tasks(storage: &impl Storage) {
         }
     }
     let of_tasks = storage.usage(&by(UsageKey::Task)).await.unwrap();
-    let left = [("", 3, Some(35), Some(0.75)), (live.as_str(), 1, Some(7), Some(0.125))];
-    assert_eq!(groups(&of_tasks), left);
+    let remaining = [("", 3, Some(35), Some(0.75)), (live.as_str(), 1, Some(7), Some(0.125))];
+    assert_eq!(groups(&of_tasks), remaining);
     let later =
         UsageQuery { since: Some("2026-01-02T00:00:00.000Z".to_owned()), ..by(UsageKey::Day) };
     assert_eq!(groups(&storage.usage(&later).await.unwrap()), []);

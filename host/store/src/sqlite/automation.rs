@@ -1,9 +1,8 @@
-//! States of schedules, triggers and notifiers, standing permissions, and people, in SQL: one table for each,
-//! with a JSON text by name.
+//! States of schedules, triggers and notifiers, standing permissions, and people, in SQL: one table
+//! for each, with a JSON text by name.
 
-use super::{SqliteStorage, db::failure::SqliteFailure};
-use crate::{NotifierStates, StorageError};
-use a2a_hub_core::notify::plan::NotifierState;
+use super::db::failure::SqliteFailure;
+use crate::StorageError;
 use rusqlite::Connection;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -90,22 +89,5 @@ impl StateTable {
     pub(super) fn forget(&self, db: &Connection, name: &str) -> Result<(), SqliteFailure> {
         db.prepare_cached(self.forget)?.execute([name])?;
         Ok(())
-    }
-}
-
-#[async_trait::async_trait]
-impl NotifierStates for SqliteStorage {
-    async fn notifiers(&self) -> Result<Vec<(String, NotifierState)>, StorageError> {
-        self.readers.read(|db| NOTIFIERS.list(db)).await
-    }
-
-    async fn set_notifier(&self, name: &str, state: &NotifierState) -> Result<(), StorageError> {
-        let (name, state) = (name.to_owned(), state.clone());
-        self.writer.write(move |db| NOTIFIERS.set(db, &name, &state)).await
-    }
-
-    async fn forget_notifier(&self, name: &str) -> Result<(), StorageError> {
-        let name = name.to_owned();
-        self.writer.write(move |db| NOTIFIERS.forget(db, &name)).await
     }
 }

@@ -270,7 +270,7 @@ async fn reload_adds_trigger_and_names_error() -> Result<()> {
     Ok(())
 }
 
-/// A trigger of ada follows the topics of her tenant, and nothing that happened before she was there.
+/// A trigger of ada follows the topics of her tenant, and no message from before she was added.
 #[tokio::test]
 async fn owned_trigger_sees_its_tenant_only() -> Result<()> {
     let config = format!(

@@ -1,4 +1,7 @@
+//! Tests of the decisions of notifiers.
+
 use super::*;
+use a2a_hub_protocol::id::{QuestionId, TaskId};
 use proptest::prelude::*;
 
 const AFTER_MS: i64 = 30_000;
@@ -235,7 +238,7 @@ fn stored_state_is_read_leniently() {
 }
 
 proptest! {
-    /// Whatever happens, no item is in two messages, and every item that stays open is in one.
+    /// No item is in two messages, and every item that stays open is in one, after any events.
     #[test]
     fn open_items_are_sent_exactly_once(
         asked in proptest::collection::vec((0_i64..60_000, 1_i64..120_000), 1..20),

@@ -7,12 +7,16 @@ use a2a_hub_protocol::operation::{
 };
 use a2a_hub_store::{SearchHit, SearchIndexState, StorageError};
 
-impl Tasks {
+/// Reads of all tasks by words, and of their usage.
+#[derive(Clone, Copy)]
+pub(crate) struct TaskHistory<'t>(pub(crate) &'t Tasks);
+
+impl TaskHistory<'_> {
     /// Tasks that contain all terms of a query, the newest first.
-    pub async fn search(&self, query: &SearchQuery) -> Result<SearchResults, HubError> {
+    pub(crate) async fn search(&self, query: &SearchQuery) -> Result<SearchResults, HubError> {
         let terms = SearchTerms::parse(&query.query)?;
-        let page = self.storage.search_tasks(&terms, query).await?;
-        let SearchIndexState { pending, failure } = self.storage.search_index();
+        let page = self.0.storage.search_tasks(&terms, query).await?;
+        let SearchIndexState { pending, failure } = self.0.storage.search_index();
         Ok(SearchResults {
             results: page.tasks.into_iter().map(result).collect(),
             next: page.next.map(|next| next.to_string()),
@@ -22,13 +26,13 @@ impl Tasks {
     }
 
     /// Sums of the usage of tasks, including those that were deleted.
-    pub async fn usage(&self, query: &UsageQuery) -> Result<UsageReport, StorageError> {
-        self.storage.usage(query).await
+    pub(crate) async fn usage(&self, query: &UsageQuery) -> Result<UsageReport, StorageError> {
+        self.0.storage.usage(query).await
     }
 
     /// Warning that the index for searches cannot be written now, and how to fix it.
-    pub fn search_index_failure(&self) -> Option<String> {
-        let failure = self.storage.search_index().failure?;
+    pub(crate) fn index_failure(&self) -> Option<String> {
+        let failure = self.0.storage.search_index().failure?;
         Some(format!("the index for searches is behind: {failure}"))
     }
 }

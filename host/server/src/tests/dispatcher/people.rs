@@ -92,7 +92,7 @@ async fn table_decides_for_each_method_role_and_scope() {
     }
 }
 
-/// What a narrowed key may not read looks unknown, in every method and dialect.
+/// Tasks that a narrowed key may not read look unknown, in every method and dialect.
 #[tokio::test(start_paused = true)]
 async fn unreadable_tasks_look_unknown() {
     let stand = TestDispatcher::new().await;

@@ -135,7 +135,7 @@ async fn damage_at_work_is_repaired() {
         .await;
 }
 
-/// What cannot be written is reported, delays no task, and heals itself.
+/// An index that cannot be written is reported, delays no task, and heals itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn blocked_index_is_reported_and_heals() {
     let dir = tempfile::tempdir().unwrap();
