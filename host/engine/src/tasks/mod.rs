@@ -385,7 +385,7 @@ impl Tasks {
                 tasks.cut().push(id.clone());
             }
             Box::pin(remains.reap()).await;
-            Box::pin(tasks.remove_worktrees_after(&id)).await;
+            tasks.remove_worktrees_after(&id).await;
         };
         self.actors.spawn(life.instrument(span));
         running

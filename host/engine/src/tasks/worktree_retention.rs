@@ -63,7 +63,11 @@ impl Tasks {
 
     /// Removes the unchanged worktrees of a task that has ended, and of those below it.
     pub(super) async fn remove_worktrees_after(&self, ended: &TaskId) {
-        self.remove_unchanged_worktrees(self.worktrees_in_tree(ended)).await;
+        let worktrees = self.worktrees_in_tree(ended);
+        if !worktrees.is_empty() {
+            // Boxed here, since it is large, and most tasks have no worktree.
+            Box::pin(self.remove_unchanged_worktrees(worktrees)).await;
+        }
     }
 
     /// Tasks with worktrees of this process: the task itself, and those below it.
