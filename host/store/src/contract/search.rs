@@ -176,7 +176,7 @@ pub(super) async fn any_query_is_text(storage: &impl Storage) {
         "NOT",
         "OR a",
         "NEAR(b",
-        "request:x",
+        "asked:x",
         "facets : 7",
         "^y",
         "{z}",
