@@ -29,7 +29,6 @@ mod triggers;
 mod warnings;
 mod worktrees;
 
-use automation::OwnedRuns;
 pub use client_context::ClientContext;
 pub use live_config::{LiveConfig, ReadConfig, SetLevel};
 use parts::HubParts;
@@ -237,9 +236,7 @@ impl Hub {
                 Box::pin(PermissionOperations(&self.tasks).perform(caller, request)).await?,
             ),
             Operation::Device(request) => Answer::Device(self.devices.perform(request).await?),
-            Operation::People(request) => {
-                Box::pin(OwnedRuns(self).perform_on_people(caller, request)).await?
-            }
+            Operation::People(request) => Box::pin(self.perform_on_people(caller, request)).await?,
             Operation::Ping => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 Answer::Pong(Pong { version, starting: None })

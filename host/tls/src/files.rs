@@ -97,14 +97,15 @@ pub fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
 }
 
 /// Identity and time of files, by which a change is noticed: device, inode, size, and time of the
-/// last change in seconds and nanoseconds. `None` for a file that cannot be examined.
+/// last change of content or mode in seconds and nanoseconds. `None` for a file that cannot be
+/// examined.
 pub(crate) type FileStamps = Vec<Option<(u64, u64, u64, i64, i64)>>;
 
 /// Stamps of these files. Links are followed. Blocks on disk I/O.
 pub(crate) fn stamps(paths: &[&Path]) -> FileStamps {
     let stamp = |path: &&Path| {
         let meta = fs::metadata(path).ok()?;
-        Some((meta.dev(), meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
+        Some((meta.dev(), meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec()))
     };
     paths.iter().map(stamp).collect()
 }

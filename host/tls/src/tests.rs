@@ -1,3 +1,5 @@
+//! Tests of certificates in files, of handshakes, and of names in certificates.
+
 use crate::{
     ClientCertificate, ServerTls,
     denied::fingerprint,

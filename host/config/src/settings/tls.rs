@@ -188,7 +188,7 @@ mod tests {
             "san = '*.corp'\nperson = 'ada'",
             "san = '10.0.0.1'\nperson = 'ada'",
             "san = 'ada.corp'\nperson = 'Ada'",
-            "san = 'ada.corp'\nperson = 'ada'\nscopes = ['admin']",
+            "san = 'ada.corp'\nperson = 'ada'\nscopes = ['root']",
             "fingerprint = 'ab'\nperson = 'ada'",
             &format!("san = 'ada.corp'\nfingerprint = '{print}'\nperson = 'ada'"),
             "san = 'ada.corp'\nperson = 'ada'\n[[tls.client]]\nsan = 'ada.corp'\nperson = 'bob'",

@@ -13,7 +13,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId, TenantId},
-    operation::{Answer, Operation, PeopleReport, PeopleRequest},
+    operation::{Answer, Operation},
     task::TaskState,
 };
 use a2a_hub_store::Head;
@@ -123,7 +123,7 @@ impl OwnedRuns<'_> {
     }
 
     /// Schedules and triggers of the configuration that have an owner, with those owners.
-    fn owned_automation(&self) -> Vec<(AutomationKind, String, PersonName)> {
+    pub(super) fn owned_automation(&self) -> Vec<(AutomationKind, String, PersonName)> {
         let schedules = self.0.schedules.as_ref().map(|them| them.all()).unwrap_or_default();
         let triggers = self.0.triggers.as_ref().map(|them| them.all()).unwrap_or_default();
         let schedules = schedules.iter().filter_map(|(name, it)| {
@@ -151,32 +151,9 @@ impl OwnedRuns<'_> {
         }
     }
 
-    /// Carries out a request for people. It completes even if the caller is dropped.
-    pub(super) async fn perform_on_people(
-        &self,
-        caller: &Caller,
-        request: PeopleRequest,
-    ) -> Result<Answer, HubError> {
-        let (hub, by) = (self.0.clone(), caller.clone());
-        let change = async move {
-            let owned_runs = OwnedRuns(&hub);
-            let automation = owned_runs.owned_automation();
-            let owned: Vec<_> = automation
-                .iter()
-                .map(|(kind, name, owner)| OwnedAutomation { kind: *kind, name, owner })
-                .collect();
-            let mut report = hub.people.perform(&by, request, &owned).await?;
-            if let PeopleReport::Removed(removed) = &mut report {
-                removed.tasks = owned_runs.tasks_of_person(&removed.person.name).await;
-            }
-            Ok(report)
-        };
-        Ok(Answer::People(self.0.tasks.see_through(change).await?))
-    }
-
     /// Unfinished tasks that a person began. None if they cannot be read: a person is removed all
     /// the same.
-    async fn tasks_of_person(&self, name: &str) -> Vec<TaskId> {
+    pub(super) async fn tasks_of_person(&self, name: &str) -> Vec<TaskId> {
         let Ok(name) = PersonName::parse(name) else { return Vec::new() };
         let by = Principal::Person { name, key: String::new() };
         self.0.tasks.unfinished_of(&by.identity()).await.unwrap_or_else(|why| {

@@ -1,9 +1,19 @@
 //! Work that continues after its connection is closed, or for as long as the hub runs.
 
-use super::Hub;
-use crate::conversations::handoff::{self, MAX_HANDOFFS};
-use a2a_hub_core::access_control::Principal;
-use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
+use super::{Hub, automation::OwnedRuns};
+use crate::{
+    conversations::handoff::{self, MAX_HANDOFFS},
+    error::HubError,
+};
+use a2a_hub_core::{
+    access_control::{Caller, Principal},
+    identity::OwnedAutomation,
+};
+use a2a_hub_protocol::{
+    error::A2aError,
+    id::TaskId,
+    operation::{Answer, Operation, PeopleReport, PeopleRequest},
+};
 
 impl Hub {
     /// Runs the notifiers, for as long as the hub runs.
@@ -19,6 +29,29 @@ impl Hub {
         work: impl Future<Output = Result<T, A2aError>> + Send + 'static,
     ) -> Result<T, A2aError> {
         self.tasks.see_through(async { Ok(work.await?) }).await.map_err(Into::into)
+    }
+
+    /// Carries out a request for people. It completes even if the caller is dropped.
+    pub(super) async fn perform_on_people(
+        &self,
+        caller: &Caller,
+        request: PeopleRequest,
+    ) -> Result<Answer, HubError> {
+        let (hub, by) = (self.clone(), caller.clone());
+        let change = async move {
+            let owned_runs = OwnedRuns(&hub);
+            let automation = owned_runs.owned_automation();
+            let owned: Vec<_> = automation
+                .iter()
+                .map(|(kind, name, owner)| OwnedAutomation { kind: *kind, name, owner })
+                .collect();
+            let mut report = hub.people.perform(&by, request, &owned).await?;
+            if let PeopleReport::Removed(removed) = &mut report {
+                removed.tasks = owned_runs.tasks_of_person(&removed.person.name).await;
+            }
+            Ok(report)
+        };
+        Ok(Answer::People(self.tasks.see_through(change).await?))
     }
 
     /// Cancels a task on behalf of `caller`, or the one to which the hub handed it over. Nobody

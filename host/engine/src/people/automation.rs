@@ -74,8 +74,8 @@ impl People {
         Ok(())
     }
 
-    /// Removes a person, or describes what that would end (`dry_run`). The keys end at once, also if the
-    /// store cannot be written. `to` is the person to whom the automation passes, and
+    /// Removes a person, or describes what that would end (`dry_run`). The keys end at once, also
+    /// if the store cannot be written. `to` is the person to whom the automation passes, and
     /// `automation` that of the configuration with owners.
     pub(super) async fn remove(
         &self,

@@ -125,7 +125,7 @@ async fn method_access_depends_on_caller() {
     hub/notices/list                          ok      ok  -32006
     hub/notices/read                          ok      ok  -32006
     hub/notifiers/list                    -32005  -32006  -32006
-    hub/notifiers/test                    -32602  -32006  -32006
+    hub/notifiers/test                    -32005  -32006  -32006
     hub/permissions/list                      ok      ok  -32006
     hub/permissions/add                   -32602  -32006  -32006
     hub/permissions/remove                    ok  -32006  -32006

@@ -163,7 +163,7 @@ async fn both_versions_of_http_share_one_port() {
     let response = client.send_request(Request::get(url).body(Body::empty()).unwrap()).await;
     assert_eq!(response.unwrap().status(), 200);
     let other = server.connect(b"spdy/3", None).await.unwrap_err().to_string();
-    assert!(other.contains("application protocol"), "{other}");
+    assert!(other.contains("NoApplicationProtocol"), "{other}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
