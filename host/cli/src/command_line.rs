@@ -82,7 +82,7 @@ pub(super) enum Command {
     /// List, run, pause or resume triggers of messages
     #[command(subcommand, alias = "triggers")]
     Trigger(trigger::TriggerCommand),
-    /// List or test the notifiers, which tell you when an agent needs you
+    /// List or test notifiers, which report agents that need you
     #[command(subcommand)]
     Notify(notify::NotifyCommand),
     /// Publish a message to a topic, as `topic publish` does

@@ -184,7 +184,7 @@ mod tests {
         assert!(piped.starts_with(first), "{piped}");
         let mut limited = notice(2, "quota", "translate", "You've hit your limit");
         member::set(&mut limited, "resetsAt", "2026-01-31T15:00:00.000Z");
-        assert_eq!(why(&limited, now), "resets in 3 h: You've hit your limit");
+        assert_eq!(why(&limited, now), "resets in 3 h 0 min: You've hit your limit");
         assert_eq!(why(&limited, "2026-01-31T15:00:00Z".parse().unwrap()), "You've hit your limit");
         assert_eq!(notices_text(&json!({ "unreadNotices": 0 }), now, Some(80)).words(), "");
         assert_eq!(hints("a2a-hub", &json!({ "notices": [] }), None).words(), "");

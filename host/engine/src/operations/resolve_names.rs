@@ -104,7 +104,11 @@ impl Hub {
     /// by their ids when the scope is checked.
     fn scope_by_id(&self, scope: &str) -> String {
         let id = scope.split_once(':').and_then(|(word, agent)| {
-            let (agent, rest) = agent.split_at(agent.find('/').unwrap_or(agent.len()));
+            let (agent, rest) = agent.split_at(agent.find(['/', ':']).unwrap_or(agent.len()));
+            // Tasks of the person, and no agent, also where an agent has this alias.
+            if agent == "own" {
+                return None;
+            }
             let id = self.called(&AgentId::parse(agent).ok()?)?;
             Some(format!("{word}:{id}{rest}"))
         });
