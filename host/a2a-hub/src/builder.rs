@@ -7,7 +7,9 @@ use crate::{
     lineage::ProgramTrees,
     local::{self, CallRules, Local},
     minder::{is_helper, is_ready_to_help, system},
+    opened_storage::{HubLocation, OpenedStorage},
     otlp::Exporter,
+    start_checks::{require_authentication, warnings},
     worktrees::worktrees_in,
 };
 use a2a_hub_agents::native::Native;
@@ -15,7 +17,7 @@ use a2a_hub_agents::{Agents, AgentsSetup, BuiltIn, HubAccess, Joined, PluginFold
 use a2a_hub_automation::{Schedules, Topics, Triggers, WallClock};
 use a2a_hub_clock as clock;
 use a2a_hub_config::{
-    Config, Retention, SecretStore, ownership,
+    Config, Retention, SecretStore,
     token::{find_secret, open_secret},
 };
 use a2a_hub_core::{scheduling::shares::Holder, task::prices::Prices};
@@ -37,10 +39,10 @@ use a2a_hub_protocol::{
     id::{AgentId, InvalidAgentId},
 };
 use a2a_hub_sandbox::{
-    CacheKey, CacheSettings, CarriedCode, CompileLimits, Engine, EngineSettings, MAX_INSTANCES,
+    CacheKey, CacheSettings, CarriedCode, CompileLimits, Engine, EngineSettings,
 };
 use a2a_hub_server::Dispatcher;
-use a2a_hub_store::{Storage, memory::MemoryStorage, sqlite::SqliteStorage};
+use a2a_hub_store::Storage;
 use a2a_hub_tls::ServerTls;
 use anyhow::{Context as _, bail};
 use std::{
@@ -48,7 +50,6 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tempfile::TempDir;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Time between the request to stop a program and its end by force. A CLI saves its session
@@ -84,14 +85,6 @@ pub struct Builder {
     owns_process: bool,
     reload: Option<(ReadConfig, SetLevel)>,
     clock: WallClock,
-}
-
-/// Storage location of a hub.
-enum HubLocation {
-    /// A directory, which a later hub may open again.
-    Directory(PathBuf),
-    /// Memory, for the lifetime of the hub.
-    Memory,
 }
 
 /// Creates an agent from a value of this program, once the rules say whether it may call others.
@@ -323,36 +316,6 @@ impl Builder {
     }
 }
 
-/// Opened storage of a hub.
-struct OpenedStorage {
-    dir: PathBuf,
-    /// Temporary directory of a hub in memory.
-    temporary: Option<TempDir>,
-    storage: Arc<dyn Storage>,
-    /// Losses that the store found, each as a sentence.
-    losses: Vec<String>,
-}
-
-impl HubLocation {
-    fn open(self) -> anyhow::Result<OpenedStorage> {
-        match self {
-            Self::Directory(dir) => {
-                ownership::check(&dir)?;
-                let storage = SqliteStorage::open(&dir).context("open the hub's store")?;
-                let losses = storage.losses().iter().map(ToString::to_string).collect();
-                Ok(OpenedStorage { dir, temporary: None, storage: Arc::new(storage), losses })
-            }
-            Self::Memory => {
-                let temp_dir = tempfile::tempdir().context("make a directory for the hub")?;
-                let dir = temp_dir.path().to_owned();
-                ownership::check(&dir)?;
-                let storage = Arc::new(MemoryStorage::default());
-                Ok(OpenedStorage { dir, temporary: Some(temp_dir), storage, losses: Vec::new() })
-            }
-        }
-    }
-}
-
 /// Adds the calls that the program permits its own agents to the configuration.
 fn with_rules(mut config: Config, rules: &CallRules) -> Config {
     for (caller, callee) in rules {
@@ -403,21 +366,6 @@ struct EndpointFacts {
     /// URL of the hub for invitations.
     url: Option<String>,
     tls: Option<ServerTls>,
-}
-
-/// Refuses an address that other machines reach, for a hub that could identify nobody there.
-fn require_authentication(config: &Config, people: &People) -> anyhow::Result<()> {
-    let address = config.http.address();
-    let is_reachable = config.http.enabled && !address.ip().is_loopback();
-    let knows_somebody =
-        people.any() || !config.tenants.is_empty() || config.tls.client_ca.is_some();
-    if !is_reachable || knows_somebody {
-        return Ok(());
-    }
-    bail!(
-        "listen on {address}: the hub knows nobody who may call it from other machines; add a person (`a2a-hub start \
-         --no-http`, `a2a-hub person add NAME`, `a2a-hub stop`), or set `[tenants.NAME]` or `tls.client_ca`"
-    )
 }
 
 impl Parts {
@@ -620,29 +568,6 @@ impl Parts {
         }
         Ok(repeats)
     }
-}
-
-/// Collects and logs the faults that do not keep a hub from working.
-fn warnings(losses: &[String], engine: &Engine, max_tasks: Option<u32>) -> Vec<String> {
-    let pool = engine.lacks_pool().then(|| {
-        let capacity = engine.run_capacity().max;
-        format!(
-            "the address space is too small for a guest pool: at most {capacity} guests run at once, and each starts more slowly; raise `ulimit -v`, or set `max_tasks` lower"
-        )
-    });
-    let capacity = engine.run_capacity().max;
-    let is_fewer = |max: &u32| !engine.lacks_pool() && *max as usize > capacity;
-    let fewer = max_tasks.filter(is_fewer).map(|max| {
-        let more = if capacity < MAX_INSTANCES as usize { ", or raise `vm.max_map_count`" } else { "" };
-        format!(
-            "`max_tasks` is {max}, and at most {capacity} agents run at once here; set it lower{more}"
-        )
-    });
-    let warnings: Vec<_> = losses.iter().cloned().chain(pool).chain(fewer).collect();
-    for warning in &warnings {
-        tracing::warn!("{warning}");
-    }
-    warnings
 }
 
 /// Returns the cache of compiled components of the hub with this data directory, if it has one.

@@ -22,7 +22,9 @@ mod hub;
 mod lineage;
 pub mod local;
 mod minder;
+mod opened_storage;
 mod otlp;
+mod start_checks;
 mod worktrees;
 
 pub use a2a_hub_agents::BuiltIn;
