@@ -5,7 +5,7 @@ use crate::{
     stage::{eventually_async, send},
 };
 use a2a_hub_tests::{
-    Client,
+    Client, message_to,
     tenants::{TENANTS, Web, token},
 };
 use anyhow::{Context as _, Result};
@@ -40,7 +40,7 @@ async fn words_are_found_until_deletion_and_usage_stays() -> Result<()> {
     let first = send(&client, "echo", "the walrus sings").await?;
     send(&client, "echo", "the carpenter sings").await?;
     let acme = Web::of(&hub, token(&hub, "acme")?);
-    acme.send("a walrus of acme").await?;
+    acme.call("/", "message/send", message_to("echo", "a walrus of acme")).await?;
 
     let walrus = found(&client, "walr* \"walrus sings\"", 1).await?;
     let result = &walrus["results"][0];
@@ -60,8 +60,11 @@ async fn words_are_found_until_deletion_and_usage_stays() -> Result<()> {
     }
     let theirs = acme.call("/", "hub/search", json!({ "query": "walrus OR (" })).await?;
     assert_eq!(theirs["result"]["results"], json!([]), "`or` is a word: {theirs}");
-    let theirs = acme.call("/", "hub/search", json!({ "query": "walrus" })).await?;
-    assert_eq!(ids(&theirs["result"]).len(), 1, "{theirs}");
+    let theirs = async || {
+        let found = acme.call("/", "hub/search", json!({ "query": "walrus" })).await;
+        found.is_ok_and(|it| ids(&it["result"]).len() == 1)
+    };
+    eventually_async(Duration::from_secs(60), theirs).await.context("the task of the tenant")?;
 
     hub.restart().await?;
     let client = Client::http(&hub);
