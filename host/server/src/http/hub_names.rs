@@ -30,8 +30,9 @@ impl HubNames {
         Self::of_server(at, false, configured, public_url)
     }
 
-    /// As [`HubNames::new`], for a server with or without TLS. At an address beyond loopback,
-    /// other machines reach it.
+    /// Creates the names of a server at `at`: the address, `localhost` and 127.0.0.1 with its port,
+    /// the `configured` names, and the host of `public_url`; with TLS (`is_tls`), of HTTPS. At an
+    /// address beyond loopback, other machines reach it.
     pub(crate) fn of_server(
         at: SocketAddr,
         is_tls: bool,
