@@ -121,7 +121,11 @@ async fn full_disk_is_reported_and_recovered() -> Result<()> {
             http_get(&hub, "/ready").await.is_ok_and(|(code, _)| code == 200)
         })
         .await?;
-        assert_eq!(http_get(&hub, "/health").await?.1["status"], "ok");
+        // The index for searches is written again a moment later.
+        eventually_async(SOON, async || {
+            http_get(&hub, "/health").await.is_ok_and(|(_, health)| health["status"] == "ok")
+        })
+        .await?;
         assert_eq!(said(&send(&client, "echo", "hello").await?), "hello");
         client.call(set, push).await?;
         let answered = client.call("message/send", answer_to(&asked, "now")).await?;
