@@ -184,7 +184,11 @@ async fn restart_keeps_original_arguments() -> Result<()> {
     fs::write(data.join("config.toml"), "[http]\nhost = \"0.0.0.0\"")?;
     let refused = at(home, &["restart"]).await?;
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("loopback only"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("everybody on the way would read plain HTTP"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(running(home)?["pid"], before["pid"], "it runs on");
 
     fs::write(data.join("config.toml"), "[http]\nhost = \"::1\"")?;
