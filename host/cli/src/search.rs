@@ -4,7 +4,7 @@ use crate::{
     Exit, Global,
     client::{hub_client::Client, ids, sent::agent_name},
     ui::{
-        render::{ago, list, text},
+        render::{list, past, text},
         table::{Cell, Table},
         text::{FAINT, Text, style_of},
     },
@@ -95,14 +95,10 @@ fn found_text(page: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     let mut table = Table::new(["TASK", "STATE", "CHANGED", "AGENT", "FOUND"]);
     for task in found {
         let (id, state) = (text(&task["taskId"]), text(&task["state"]));
-        let changed = match columns {
-            Some(_) => ago(&task["updatedAt"], now),
-            None => text(&task["updatedAt"]).to_owned(),
-        };
         table.row([
             Cell::id(id, ids::short(id, &ids())),
             Cell::styled(style_of(state), state),
-            changed.into(),
+            past(&task["updatedAt"], now, columns).into(),
             agent_name(text(&task["agentId"])).into(),
             excerpt(&task["excerpt"]).into(),
         ]);

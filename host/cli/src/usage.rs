@@ -10,7 +10,7 @@ use crate::{
         text::{FAINT, Text},
     },
 };
-use a2a_hub_core::text::plain_text::line;
+use a2a_hub_core::text::{number::grouped, plain_text::line};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -41,16 +41,9 @@ pub(crate) enum By {
 }
 
 impl By {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Agent => "agent",
-            Self::Model => "model",
-            Self::Tenant => "tenant",
-            Self::Person => "person",
-            Self::Flow => "flow",
-            Self::Task => "task",
-        }
+    /// Name of the key, as the user types it and the hub knows it.
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
@@ -175,22 +168,10 @@ fn row(
     cells.into_iter()
 }
 
-/// Number with its thousands apart: `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_protocol::operation::UsageKey;
 
     fn report() -> Value {
         json!({ "by": "model", "groups": [
@@ -234,10 +215,8 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_apart() {
-        let wanted = [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")];
-        for (number, text) in wanted {
-            assert_eq!(grouped(number), text);
-        }
+    fn keys_are_those_of_hub() {
+        let names = By::value_variants().iter().map(|by| by.name());
+        assert_eq!(names.collect::<Vec<_>>(), UsageKey::ALL.map(UsageKey::name));
     }
 }

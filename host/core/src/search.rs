@@ -7,7 +7,7 @@ use a2a_hub_protocol::{
     task::Task,
 };
 
-/// Limit of each of a task's two texts, in bytes. TextWords behind it are not found.
+/// Limit of each of a task's two texts, in bytes. Words behind it are not found.
 pub const MAX_TEXT: usize = 64 << 10;
 
 /// Limit of a query, in characters.
@@ -59,8 +59,7 @@ fn prepared(texts: impl Iterator<Item = String>) -> String {
         }
         push_prepared(&mut joined, &text);
         if joined.len() > MAX_TEXT {
-            let end = (0..=MAX_TEXT).rev().find(|end| joined.is_char_boundary(*end));
-            joined.truncate(end.unwrap_or_default());
+            joined.truncate(joined.floor_char_boundary(MAX_TEXT));
             break;
         }
     }
@@ -197,7 +196,7 @@ fn term(text: &str, is_prefix: bool) -> Option<SearchTerm> {
     has_word.then_some(SearchTerm { text: prepared, is_prefix })
 }
 
-/// TextWords of a text in lower case, each with its place in bytes.
+/// Words of a text in lower case, each with its place in bytes.
 struct TextWords<'a>(Vec<(String, usize, &'a str)>);
 
 impl<'a> TextWords<'a> {
@@ -207,7 +206,7 @@ impl<'a> TextWords<'a> {
         Self(words.map(|word| (word.to_lowercase(), begins(word), word)).collect())
     }
 
-    /// Place of the first occurrence of a term's words, from its first byte to behind its last.
+    /// Byte range of the first occurrence of a term's words.
     fn find(&self, words: &TextWords<'_>, term: &SearchTerm) -> Option<(usize, usize)> {
         let last = words.0.len().checked_sub(1)?;
         let fits = |(at, (wanted, ..)): (usize, &(String, usize, &str)), known: &str| {

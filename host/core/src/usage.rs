@@ -4,4 +4,4 @@ mod groups;
 mod meter;
 
 pub use groups::{UsageGroups, UsageOrigin};
-pub use meter::{UsageAmounts, UsageEntry, UsageMeter};
+pub use meter::{DATE, OTHER_MODELS, UsageAmounts, UsageEntry, UsageMeter};

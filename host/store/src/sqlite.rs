@@ -206,14 +206,14 @@ impl TaskLog for SqliteStorage {
             let of_few = few.to_vec();
             let read = move |db: &_| usage_totals::of_tasks(db, &of_few, known);
             let usage = self.readers.read(read).await?;
-            let few = Forgotten { lately: Arc::clone(&self.lately), tasks: few.to_vec() };
+            let (lately, search) = (Arc::clone(&self.lately), self.search.queue());
+            let few = Forgotten { lately, search, tasks: few.to_vec() };
             // Moved into the result, so it is dropped after the commit, even if the caller is gone.
             let forget = move |db: &_| {
                 log::retention::forget(db, &few.tasks, usage).map(|known| (known, few))
             };
             forgotten += self.writer.write_of(Length::Long, forget).await?.0;
         }
-        self.search.follow(tasks);
         while self.writer.write_of(Length::Long, context_memory::table::sweep).await? {}
         while self.writer.write_of(Length::Long, log::events::shrink).await? {}
         Ok(forgotten)

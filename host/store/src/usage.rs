@@ -1,12 +1,9 @@
 //! Usage of tasks, summed over their logs.
 
 use crate::StorageError;
-use a2a_hub_core::usage::UsageMeter;
+use a2a_hub_core::usage::{DATE, UsageMeter};
 use a2a_hub_protocol::operation::{UsageQuery, UsageReport};
 use jiff::Timestamp;
-
-/// Length of the date of a time (RFC 3339).
-const DATE: usize = 10;
 
 /// Usage of all tasks. Deleting a task does not change it, except in groups by task.
 #[async_trait::async_trait]

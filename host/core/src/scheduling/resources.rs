@@ -2,7 +2,7 @@
 //! owner, and the refusal at a limit. The table is also a page of the book.
 
 use super::shares::{Holder, ShareLimit, Shares, UsedUnits};
-use crate::grant::memory::DEFAULT_MAX_ITEMS;
+use crate::{grant::memory::DEFAULT_MAX_ITEMS, text::number::grouped};
 use a2a_hub_protocol::id::AgentId;
 use std::fmt::{self, Write as _};
 
@@ -296,19 +296,6 @@ pub fn limits_table() -> String {
         let _ = writeln!(table, "| {units}{suffix}{setting} | {numbers} | {at_limit} |");
     }
     table
-}
-
-/// Number with its thousands separated.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
 //! Sums of usage by one of its keys.
 
-use super::meter::{UsageAmounts, UsageEntry};
+use super::meter::{MICROS, UsageAmounts, UsageEntry};
 use a2a_hub_protocol::operation::{UsageFigures, UsageGroup, UsageKey, UsageReport};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
 };
-
-/// Number of millionths in a dollar.
-const MICROS: f64 = 1e6;
 
 /// Origin of usage: the task, and what is kept of it after its deletion. Unknown parts are empty.
 #[derive(Clone, Copy, Debug)]

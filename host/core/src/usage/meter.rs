@@ -25,17 +25,17 @@ const MAX_MODEL: usize = 80;
 /// Most models that one task counts apart. An agent writes their names.
 const MAX_MODELS: usize = 32;
 
-/// Model of the usage that exceeds [`MAX_MODELS`].
-const OTHER_MODELS: &str = "other";
+/// Model that stands for those beyond the limit of models that count apart.
+pub const OTHER_MODELS: &str = "other";
 
 /// Largest count of a report: a larger one is an error of its agent.
 const MAX_COUNT: i64 = 1_000_000_000_000;
 
 /// Number of millionths in a dollar.
-const MICROS: f64 = 1e6;
+pub(super) const MICROS: f64 = 1e6;
 
 /// Length of the date of a time (RFC 3339).
-const DATE: usize = 10;
+pub const DATE: usize = 10;
 
 /// Amounts of usage. All are zero by default, and sums never overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

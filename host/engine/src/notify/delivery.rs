@@ -1,6 +1,6 @@
 //! Delivery of a message: starts the program of a notifier, or sends a request to its server.
 
-use crate::webhooks::{SendError, Sender, origin, payload::Payload};
+use crate::webhooks::{ReceiverError, SendError, Sender, origin, payload::Payload, secret};
 use a2a_hub_config::{NotifierPlan, NotifyTarget, SecretStore, find_program, full_environment};
 use a2a_hub_core::{
     notify::message::NotifyMessage,
@@ -21,8 +21,8 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// Time limit of a program, after which its whole process tree is ended.
-const PROGRAM_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time limit of a delivery, after which a program's whole process tree is ended.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Part of a program's standard error that is read for its error, in bytes.
 const MAX_STDERR: usize = 4_000;
@@ -67,13 +67,18 @@ impl DeliveryError {
 impl From<SendError> for DeliveryError {
     fn from(why: SendError) -> Self {
         let (retry_after, is_final) = (why.retry_after(), why.is_final());
-        Self { retry_after, is_final, ..Self::because(why.to_string()) }
+        let reason = if let SendError::Receiver(why) = &why {
+            receiver_reason(why)
+        } else {
+            why.to_string()
+        };
+        Self { retry_after, is_final, ..Self::because(reason) }
     }
 }
 
 impl NotifyChannels {
     /// Delivers a message. Returns once the program has ended with success, or the server has
-    /// confirmed it; within a minute in any case.
+    /// confirmed it; within [`DELIVERY_TIMEOUT`] in any case.
     pub(super) async fn deliver(
         &self,
         plan: &NotifierPlan,
@@ -82,31 +87,42 @@ impl NotifyChannels {
         match &plan.target {
             NotifyTarget::Command { program, args } => {
                 let run = Box::pin(self.run(program, args, message));
-                timeout(PROGRAM_TIMEOUT, run).await.unwrap_or_else(|_| {
+                timeout(DELIVERY_TIMEOUT, run).await.unwrap_or_else(|_| {
                     let why = format!(
                         "`{program}` did not end within {} s, and was killed",
-                        PROGRAM_TIMEOUT.as_secs()
+                        DELIVERY_TIMEOUT.as_secs()
                     );
                     Err(DeliveryError::because(why))
                 })
             }
             NotifyTarget::Server { url, token, is_ntfy } => {
-                let (mut headers, media_type, body) = match is_ntfy {
-                    true => (
-                        self.ntfy_headers(message),
-                        "text/plain; charset=utf-8",
-                        ntfy_body(message),
-                    ),
-                    false => (HeaderMap::new(), "application/json", message.to_json().to_string()),
-                };
-                if let Some(token) = token {
-                    headers.insert(AUTHORIZATION, self.authorization(token).await?);
-                }
-                let payload =
-                    Payload { id: message.id.clone(), seq: 1, media_type, body: Bytes::from(body) };
-                Ok(self.sender.post(url, headers, &payload, &TraceContext::default()).await?)
+                let post = Box::pin(self.post(url, token.as_deref(), *is_ntfy, message));
+                timeout(DELIVERY_TIMEOUT, post).await.unwrap_or_else(|_| {
+                    let why = format!("not delivered within {} s", DELIVERY_TIMEOUT.as_secs());
+                    Err(DeliveryError::because(why))
+                })
             }
         }
+    }
+
+    /// Sends a message to a server.
+    async fn post(
+        &self,
+        url: &str,
+        token: Option<&str>,
+        is_ntfy: bool,
+        message: &NotifyMessage,
+    ) -> Result<(), DeliveryError> {
+        let (mut headers, media_type, body) = match is_ntfy {
+            true => (self.ntfy_headers(message), "text/plain; charset=utf-8", ntfy_body(message)),
+            false => (HeaderMap::new(), "application/json", message.to_json().to_string()),
+        };
+        if let Some(token) = token {
+            headers.insert(AUTHORIZATION, self.authorization(token).await?);
+        }
+        let payload =
+            Payload { id: message.id.clone(), seq: 1, media_type, body: Bytes::from(body) };
+        Ok(self.sender.post(url, headers, &payload, &TraceContext::default()).await?)
     }
 
     /// Obstacle that is known without an attempt; none if an attempt may succeed.
@@ -114,7 +130,7 @@ impl NotifyChannels {
         match &plan.target {
             NotifyTarget::Command { program, .. } => resolve(program).err(),
             NotifyTarget::Server { url, .. } => {
-                self.sender.check_url(url).err().map(|why| line(&why.to_string(), MAX_ERROR))
+                self.sender.check_url(url).err().map(|why| line(&receiver_reason(&why), MAX_ERROR))
             }
         }
     }
@@ -135,10 +151,7 @@ impl NotifyChannels {
             DeliveryError::because(format!("use the secret `{name}`: {why}"))
         })?;
         let token = found.get(name).cloned().unwrap_or_default();
-        let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|why| DeliveryError::because(why.to_string()))?;
-        value.set_sensitive(true);
-        Ok(value)
+        secret(&format!("Bearer {token}")).map_err(|why| DeliveryError::because(why.to_string()))
     }
 
     /// Headers of ntfy (its documentation, "List of all parameters").
@@ -214,6 +227,14 @@ pub(super) fn target_text(target: &NotifyTarget) -> String {
         NotifyTarget::Command { program, .. } => line(program, MAX_ERROR),
         NotifyTarget::Server { url, .. } => origin(url),
     }
+}
+
+/// Reason why a URL cannot receive messages. It never contains the URL, which may be secret.
+fn receiver_reason(why: &ReceiverError) -> String {
+    if let ReceiverError::NotUrl { why, .. } = why {
+        return format!("its URL is invalid: {why}; correct it in the configuration");
+    }
+    why.to_string()
 }
 
 /// Path of a program. The error names the way out.

@@ -25,7 +25,7 @@ use a2a_hub_core::{
     discovery::did_you_mean::hint,
     notify::{
         message::NotifyMessage,
-        plan::{DueItem, NotifierState, NotifyStep},
+        plan::{AttentionItem, DueItem, NotifierState, NotifyStep},
     },
     push::delivery::{self as retries, RetryDecision},
 };
@@ -35,10 +35,11 @@ use a2a_hub_protocol::{
     id::TenantId,
     operation::{NotifierAnswer, NotifierFault, NotifierInfo, NotifierRequest, NotifierTest},
 };
-use a2a_hub_store::NotifierStates;
+use a2a_hub_store::{NotifierStates, StorageError};
 use delivery::{DeliveryError, target_text};
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use jiff::{Timestamp, tz::TimeZone};
+use parking_lot::Mutex;
 use slot::NotifierSlot;
 use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 use tokio::{
@@ -66,6 +67,8 @@ struct ConfiguredNotifier {
     name: String,
     plan: NotifierPlan,
     slot: Arc<NotifierSlot>,
+    /// Obstacle that is known without an attempt, as of the latest look.
+    obstacle: Mutex<Option<String>>,
     /// Cancelled once the configuration has another notifier of this name, or none.
     replaced: CancellationToken,
 }
@@ -122,8 +125,9 @@ impl Notifiers {
                             known.replaced.cancel();
                         }
                         let (slot, name) = (slot.unwrap_or_default(), name.clone());
+                        let obstacle = Mutex::new(self.channels.obstacle(&plan));
                         let replaced = CancellationToken::new();
-                        Arc::new(ConfiguredNotifier { name, plan, slot, replaced })
+                        Arc::new(ConfiguredNotifier { name, plan, slot, obstacle, replaced })
                     }
                 };
                 configured.insert(name.clone(), notifier);
@@ -178,7 +182,7 @@ impl Notifiers {
                     self.store.forget_notifier(&name).await?;
                 }
             }
-            Ok::<_, a2a_hub_store::StorageError>(())
+            Ok::<_, StorageError>(())
         };
         if let Err(why) = forgotten.await {
             tracing::warn!(%why, "cannot delete the states of removed notifiers");
@@ -207,7 +211,9 @@ impl Notifiers {
     /// Takes the next step of a notifier, and returns the pause before the one after it.
     async fn advance(&self, notifier: &ConfiguredNotifier) -> Result<Duration, HubError> {
         let ConfiguredNotifier { name, plan, slot, .. } = notifier;
-        let _turn = slot.work.lock().await;
+        let _delivering = slot.work.lock().await;
+        let obstacle = self.channels.obstacle(plan);
+        *notifier.obstacle.lock() = obstacle;
         let items = items::open_items(&self.tasks, &TenantId::default()).await?;
         let now = (self.clock)();
         let now_ms = now.as_millisecond();
@@ -220,9 +226,7 @@ impl Notifiers {
         }
         slot.set(state.clone());
         let quiet_until = quiet_until(plan, now).map(Timestamp::as_millisecond);
-        // The step borrows the state, which it replaces.
-        let current = state.clone();
-        match current.step(&plan.rules, &items, now_ms, quiet_until) {
+        match state.step(&plan.rules, &items, now_ms, quiet_until) {
             NotifyStep::Wait(None) => return Ok(MAX_PAUSE),
             NotifyStep::Wait(Some(until_ms)) => {
                 let pause = u64::try_from(until_ms.saturating_sub(now_ms)).unwrap_or_default();
@@ -242,7 +246,7 @@ impl Notifiers {
     async fn first_state(
         &self,
         name: &str,
-        items: &[a2a_hub_core::notify::plan::AttentionItem],
+        items: &[AttentionItem],
     ) -> Result<NotifierState, HubError> {
         let stored = self.store.notifiers().await?;
         if let Some((_, state)) = stored.into_iter().find(|(known, _)| known == name) {
@@ -332,10 +336,22 @@ impl Notifiers {
                 state.failed(why, format!("{now:.3}"), again_ms);
             }
         }
+        if !self.has_slot(notifier) {
+            // Stored now, the state would be that of a later notifier of the same name.
+            return;
+        }
         notifier.slot.set(state.clone());
         if let Err(why) = self.store.set_notifier(name, &state).await {
             tracing::warn!(notifier = name, %why, "cannot store the state of a notifier");
         }
+    }
+
+    /// True unless the configuration has removed a notifier. One with other settings has the slot
+    /// of the one before it.
+    fn has_slot(&self, notifier: &ConfiguredNotifier) -> bool {
+        let configured = self.configured.borrow();
+        let current = configured.get(&notifier.name);
+        current.is_some_and(|current| Arc::ptr_eq(&current.slot, &notifier.slot))
     }
 
     /// Stores a state, and remembers it once it is durable.
@@ -400,7 +416,7 @@ impl Notifiers {
             return Err(A2aError::invalid("name", why).into());
         };
         let (plan, begun) = (&notifier.plan, Instant::now());
-        let Ok(_turn) = timeout(TEST_WAIT, notifier.slot.work.lock()).await else {
+        let Ok(_delivering) = timeout(TEST_WAIT, notifier.slot.work.lock()).await else {
             let why = format!("`{name}` still delivers another message; try again later");
             return Err(A2aError::invalid("name", why).into());
         };
@@ -423,15 +439,26 @@ impl Notifiers {
         })
     }
 
-    /// Failures of notifiers that last, one sentence each. Answers at once.
+    /// Sentence that tells how many notifiers cannot send. It has neither their names nor the
+    /// reasons, which are words of programs: everybody who reaches the hub may read it.
+    pub(crate) fn failure_count(&self) -> Option<String> {
+        match self.failures().len() {
+            0 => None,
+            count => Some(format!(
+                "notifiers that cannot send: {count}; `a2a-hub status` says which and why"
+            )),
+        }
+    }
+
+    /// Failures of notifiers that last, one sentence each, for the operator. Answers at once.
     pub(crate) fn failures(&self) -> Vec<String> {
         let all = self.configured.borrow().clone();
         let failure = |notifier: &Arc<ConfiguredNotifier>| {
-            let ConfiguredNotifier { name, plan, slot, .. } = &**notifier;
+            let ConfiguredNotifier { name, slot, obstacle, .. } = &**notifier;
             let failure = slot.state().and_then(|state| state.failure);
             let (since, why, lost) = match failure {
                 Some(failure) => (format!(" since {}", failure.since), failure.error, failure.lost),
-                None => (String::new(), self.channels.obstacle(plan)?, 0),
+                None => (String::new(), obstacle.lock().clone()?, 0),
             };
             let lost = match lost {
                 0 => String::new(),

@@ -7,7 +7,9 @@ use crate::{
 };
 use a2a_hub_agents::{Agent, AgentVersion, FindAgent};
 use a2a_hub_config::SecretStore;
-use a2a_hub_core::{push::receiver_policy::Rules, task::metadata::REASON};
+use a2a_hub_core::{
+    access_control::Principal, push::receiver_policy::Rules, task::metadata::REASON,
+};
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{
     event::{Created, StatusUpdate, TaskEvent},
@@ -294,7 +296,7 @@ async fn read_notice_is_not_sent() {
     running(&bench, &notifiers, async {
         bench.fail("read at once").await;
         let (tenant, which) = (TenantId::default(), ReadNotices::All { until: None });
-        let by = a2a_hub_core::access_control::Principal::Operator;
+        let by = Principal::Operator;
         bench.storage.mark_notices_read(&tenant, which, &by).await.unwrap();
         sleep(Duration::from_secs(1)).await;
         bench.fail("unread").await;
@@ -325,4 +327,78 @@ async fn test_message_reports_result() {
     assert_eq!(notifiers.failures().len(), 1, "it is known without an attempt");
     let unknown = A2aError::from(test("chatt").await.unwrap_err()).to_string();
     assert!(unknown.contains("no notifier is called `chatt`") && unknown.contains("chat"));
+}
+
+/// The URL of a chat server is its password.
+#[tokio::test]
+async fn unreadable_url_is_shown_nowhere() {
+    let bench = NotifyBench::new();
+    let url = "https://hooks.example:44x/services/T/B/SECRET";
+    let notifiers = bench.notifiers(&format!("[notify.chat]\nafter = '0s'\nwebhook = '{url}'"));
+    let tested = notifiers.test("chat").await.unwrap();
+    let why = tested.error.clone().unwrap();
+    assert!(why.contains("its URL is invalid") && why.contains("port"), "{why}");
+    let obstacles = notifiers.failures();
+    assert!(obstacles[0].contains("its URL is invalid"), "{obstacles:?}");
+    running(&bench, &notifiers, async {
+        bench.fail("fix the parser").await;
+        while notifiers.failures() == obstacles {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let infos = notifiers.perform(NotifierRequest::List).await.unwrap();
+    let shown = format!("{tested:?} {obstacles:?} {:?} {infos:?}", notifiers.failures());
+    assert!(!shown.contains("SECRET") && !shown.contains("44x"), "{shown}");
+}
+
+/// Agents' programs and tenants may read the health of the hub.
+#[tokio::test]
+async fn health_has_only_number_of_failing_notifiers() {
+    let bench = NotifyBench::new();
+    let notifiers = bench.notifiers("[notify.ops-of-ada]\ncommand = ['a2a-hub-no-such-program']");
+    assert!(notifiers.failures()[0].contains("ops-of-ada"));
+    let count = notifiers.failure_count().unwrap();
+    assert!(count.starts_with("notifiers that cannot send: 1; "), "{count}");
+    assert!(!count.contains("ops-of-ada") && !count.contains("no-such-program"), "{count}");
+    notifiers.follow(&BTreeMap::new());
+    assert_eq!(notifiers.failure_count(), None);
+}
+
+/// A program may be installed, or removed, while the hub runs.
+#[tokio::test]
+async fn obstacle_is_found_at_each_look() {
+    let bench = NotifyBench::new();
+    let notifiers = bench.notifiers("[notify.chat]\nwebhook = 'https://127.0.0.2/'");
+    let notifier = notifiers.configured.borrow()["chat"].clone();
+    let obstacle = notifier.obstacle.lock().take().unwrap();
+    assert!(notifiers.failures().is_empty(), "no probe looks for obstacles");
+    notifiers.advance(&notifier).await.unwrap();
+    assert_eq!(notifier.obstacle.lock().as_ref(), Some(&obstacle));
+}
+
+/// A delivery ends after its notifier was removed, or replaced by another one of the name.
+#[tokio::test]
+async fn state_of_removed_notifier_does_not_return() {
+    let bench = NotifyBench::new();
+    let config = "[notify.chat]\nwebhook = 'https://127.0.0.2/'";
+    let notifiers = bench.notifiers(config);
+    let before = notifiers.configured.borrow()["chat"].clone();
+    let settings = |text: &str| BTreeMap::from([("chat".to_owned(), notifier_of(text))]);
+    let stored = async || bench.storage.notifiers().await.unwrap().len();
+    // Other settings are of the same notifier.
+    notifiers.follow(&settings("command = ['x']"));
+    notifiers.record(&before, NotifierState::default(), Ok(())).await;
+    assert_eq!(stored().await, 1);
+    notifiers.follow(&BTreeMap::new());
+    notifiers.forget_removed(&ByName::new()).await;
+    notifiers.record(&before, NotifierState::default(), Ok(())).await;
+    assert_eq!(stored().await, 0, "it was removed");
+    notifiers.follow(&settings("command = ['x']"));
+    notifiers.record(&before, NotifierState::default(), Ok(())).await;
+    assert_eq!(stored().await, 0, "the other one has sent nothing");
+}
+
+fn notifier_of(settings: &str) -> Notifier {
+    toml::from_str(settings).unwrap()
 }

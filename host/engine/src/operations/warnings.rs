@@ -7,8 +7,9 @@ use a2a_hub_protocol::operation::StorageCondition;
 impl Hub {
     /// Current failures of the hub itself, which last until the operator fixes them, one sentence
     /// each: its store, what that had lost when it was opened, the index for searches, the grants
-    /// file, automation that its owners hold, span export, notifiers, TLS.
-    /// Answers at once, even if the store does not.
+    /// file, automation that its owners hold, span export, notifiers, TLS. Everybody who reaches
+    /// the hub may read them, so of notifiers and automation they have only numbers. Answers at
+    /// once, even if the store does not.
     pub fn failures(&self) -> Vec<String> {
         let storage = match self.tasks.storage_known() {
             StorageCondition::Ok => None,
@@ -22,7 +23,8 @@ impl Hub {
         let current =
             self.agents.grants_error().into_iter().chain(OwnedRuns(self).suspended_automation());
         let lasting = storage.into_iter().chain(losses).chain(current);
-        lasting.chain(spans).chain(self.notifier_failures()).chain(self.tls_warnings()).collect()
+        let notifiers = self.notifiers.as_ref().and_then(|notifiers| notifiers.failure_count());
+        lasting.chain(spans).chain(notifiers).chain(self.tls_warnings()).collect()
     }
 
     /// Warnings about the TLS certificate.

@@ -10,5 +10,6 @@ mod signer;
 
 pub use challenge::ChallengeError;
 pub use receiver_limits::{CircuitOpen, Receiver, Receivers};
+pub(crate) use sender::secret;
 pub use sender::{ReceiverError, SendError, Sender, origin};
 pub use signer::{PUBLIC_KEY_FILE, SignerError, WebhookSigner};

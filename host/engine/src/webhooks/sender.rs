@@ -317,7 +317,7 @@ fn address(url: &Url) -> Option<IpAddr> {
 }
 
 /// Header value that is not logged.
-fn secret(text: &str) -> Result<HeaderValue, http::Error> {
+pub(crate) fn secret(text: &str) -> Result<HeaderValue, http::Error> {
     let mut value = HeaderValue::from_str(text)?;
     value.set_sensitive(true);
     Ok(value)

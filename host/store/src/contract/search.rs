@@ -20,17 +20,7 @@ use tokio::time::{sleep, timeout};
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(20);
 
 pub(in crate::contract) fn all(query: &str) -> SearchQuery {
-    SearchQuery {
-        query: query.to_owned(),
-        agent: None,
-        context: None,
-        tenant: None,
-        state: None,
-        since: None,
-        person: None,
-        after: None,
-        limit: 20,
-    }
+    SearchQuery { query: query.to_owned(), limit: 20, ..SearchQuery::default() }
 }
 
 /// Waits until the index has followed all changes.

@@ -3,8 +3,7 @@
 use super::{
     SqliteStorage,
     db::{failure::SqliteFailure, schema::integer},
-    log::events,
-    search::{facets, stored, usage_query},
+    search::{facets, stored, task_reader, usage_query},
 };
 use crate::{
     FoundPage, SearchIndexState, StorageError, TaskSearch, UsageStore, search_filter, usage,
@@ -18,7 +17,7 @@ use std::{collections::HashMap, sync::Arc};
 pub(in crate::sqlite) const MAX_EXAMINED: usize = 2_000;
 
 /// Tasks that a search examines together, after the first ones.
-const TOGETHER: usize = 500;
+const EXAMINED_BATCH: usize = 500;
 
 #[async_trait::async_trait]
 impl TaskSearch for SqliteStorage {
@@ -30,7 +29,7 @@ impl TaskSearch for SqliteStorage {
         let index = self.search.readers()?;
         let matching: Arc<str> = facets::match_expression(terms, query).into();
         let mut before = query.after.map_or(i64::MAX, integer);
-        let (mut examined, mut together) = (0, query.limit.saturating_add(1).min(TOGETHER));
+        let (mut examined, mut together) = (0, query.limit.saturating_add(1).min(EXAMINED_BATCH));
         let mut found = Vec::new();
         let more = loop {
             let (of_batch, end) = (Arc::clone(&matching), before);
@@ -40,9 +39,9 @@ impl TaskSearch for SqliteStorage {
             let is_last = candidates.len() < together;
             examined += candidates.len();
             let read = move |db: &_| {
-                let heads = candidates
-                    .into_iter()
-                    .map(|candidate| Ok((events::head(db, &candidate.task)?, candidate)));
+                let heads = candidates.into_iter().map(|candidate| {
+                    Ok((task_reader::readable_head(db, &candidate.task)?, candidate))
+                });
                 heads.collect::<Result<Vec<_>, SqliteFailure>>()
             };
             let heads = self.readers.read(read).await?;
@@ -62,7 +61,7 @@ impl TaskSearch for SqliteStorage {
             if is_last || examined >= MAX_EXAMINED {
                 break !is_last;
             }
-            together = TOGETHER;
+            together = EXAMINED_BATCH;
         };
         let numbers: Vec<_> = found.iter().map(|(number, _)| *number).collect();
         let read = move |db: &_| stored::judged(stored::excerpts(db, &matching, &numbers));
@@ -80,11 +79,17 @@ impl TaskSearch for SqliteStorage {
 #[async_trait::async_trait]
 impl UsageStore for SqliteStorage {
     async fn usage(&self, query: &UsageQuery) -> Result<UsageReport, StorageError> {
-        let since = usage::since_day(query);
-        let read = move |db: &_| stored::judged(stored::usage(db, since.as_deref()));
         // Without the index, the logs are read, as far as they are few.
         let known = match self.search.readers() {
-            Ok(index) => self.search.checked(index.read(read).await).unwrap_or_default(),
+            Ok(index) => {
+                let (since, of_filter) = (usage::since_day(query), query.clone());
+                let filtered = move |db: &_| usage_query::filtered(db, &of_filter);
+                let filtered = self.readers.read(filtered).await?;
+                let read = move |db: &_| {
+                    stored::judged(stored::usage(db, since.as_deref(), filtered.as_deref()))
+                };
+                self.search.checked(index.read(read).await).unwrap_or_default()
+            }
             Err(_) => HashMap::new(),
         };
         let query = query.clone();

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Search for tasks by the words in their messages and answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchQuery {
     /// Words, `"phrases"` and word beginnings with a trailing `*`, all of which a task must
     /// contain.

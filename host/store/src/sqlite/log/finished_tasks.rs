@@ -5,7 +5,10 @@
 //! for is stored only as its log. A long text is not stored.
 
 use super::events::{self, corrupt};
-use crate::{StoredTask, TaskView, sqlite::db::failure::SqliteFailure};
+use crate::{
+    StoredTask, TaskView,
+    sqlite::{db::failure::SqliteFailure, search::queue::Queue},
+};
 use a2a_hub_protocol::{
     dialect::FinishedTask,
     id::{AgentId, TaskId},
@@ -95,15 +98,18 @@ impl Lately {
     }
 }
 
-/// Tasks in deletion. Dropping it removes them from the cache, which must happen after the commit.
+/// Tasks in deletion. Dropping it removes them from the cache and from the search index, which must
+/// happen after the commit.
 pub(in crate::sqlite) struct Forgotten {
     pub(in crate::sqlite) lately: Arc<Lately>,
+    pub(in crate::sqlite) search: Arc<Queue>,
     pub(in crate::sqlite) tasks: Vec<TaskId>,
 }
 
 impl Drop for Forgotten {
     fn drop(&mut self) {
         self.lately.forget(&self.tasks);
+        self.search.add(mem::take(&mut self.tasks));
     }
 }
 
@@ -246,6 +252,10 @@ mod tests {
         for waits in [true, false] {
             let id = task(&storage, "x", 1, TaskState::Completed).await;
             assert!(document(&storage, &id).await.is_some());
+            // The text that was read is written first, so that the deletion alone is queued below.
+            while storage.backlog() > 0 {
+                tokio::task::yield_now().await;
+            }
             let forgetting = storage.forget_tasks(vec![id.clone()]);
             if waits {
                 forgetting.await.unwrap();
@@ -278,7 +288,8 @@ mod tests {
         let task =
             |text: String| Arc::new(FinishedTask::stored(agent.clone(), ContextId::new("c"), text));
         let before = lately.forgotten();
-        drop(Forgotten { lately: Arc::clone(&lately), tasks: vec![id.clone()] });
+        let (of_drop, search) = (Arc::clone(&lately), Arc::default());
+        drop(Forgotten { lately: of_drop, search, tasks: vec![id.clone()] });
         lately.cache(&id, &task("x".to_owned()), before);
         assert!(lately.find(&id).is_none());
         lately.cache(&id, &task("x".to_owned()), lately.forgotten());

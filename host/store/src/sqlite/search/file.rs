@@ -90,8 +90,9 @@ pub(super) fn remove_file(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the index for writing, or creates one that only this user can read.
-pub(super) fn open(file: &Path) -> Result<Connection, OpenFailure> {
+/// Opens the index for writing, or creates one that only this user can read. With `checks`, the
+/// whole index is read, which takes seconds for many tasks.
+pub(super) fn open(file: &Path, checks: bool) -> Result<Connection, OpenFailure> {
     private().open(file).map_err(OpenFailure::File)?;
     let db = schema::connect_to_write(file)?;
     let ask = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -100,8 +101,9 @@ pub(super) fn open(file: &Path) -> Result<Connection, OpenFailure> {
     if !is_new && found != (APPLICATION_ID, VERSION) {
         return Err(OpenFailure::Unusable("it is of another version".to_owned()));
     }
-    if !is_new {
-        // Without fsync, a machine that lost its power may have left anything.
+    if !is_new && checks {
+        // Without fsync, a machine that lost its power may have left anything. FTS5 compares its
+        // words with the texts also in a quick check (`fts5IntegrityMethod` in SQLite's source).
         let verdict: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if verdict != "ok" {
             return Err(OpenFailure::Unusable(verdict));

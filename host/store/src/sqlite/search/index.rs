@@ -29,7 +29,12 @@ impl SearchIndex {
         Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Has the index follow a task that changed or was deleted.
+    /// Queue of the tasks that the index is to follow.
+    pub(in crate::sqlite) fn queue(&self) -> Arc<Queue> {
+        Arc::clone(&self.queue)
+    }
+
+    /// Has the index follow tasks that changed.
     pub(in crate::sqlite) fn follow(&self, tasks: impl IntoIterator<Item = TaskId>) {
         self.queue.add(tasks);
     }

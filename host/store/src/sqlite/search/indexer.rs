@@ -5,10 +5,7 @@ use super::{
     queue::{IndexWork, Queue},
     stored, task_reader,
 };
-use crate::sqlite::{
-    db::{error, failure::SqliteFailure, readers::Readers, schema},
-    log::events,
-};
+use crate::sqlite::db::{error, failure::SqliteFailure, readers::Readers, schema};
 use a2a_hub_protocol::id::TaskId;
 use rusqlite::Connection;
 use std::{path::Path, slice, time::Duration};
@@ -25,10 +22,10 @@ const RESTS: u32 = 2;
 const LONGEST_REST: Duration = Duration::from_secs(2);
 
 /// Tasks that are written in one transaction.
-const AT_ONCE: usize = 200;
+const BATCH: usize = 200;
 
 /// Tasks that are compared together.
-const COMPARED: usize = 1_000;
+const COMPARED_PAGE: usize = 1_000;
 
 /// Id behind those of all tasks.
 const AFTER_ALL: &str = "\u{10ffff}";
@@ -41,7 +38,7 @@ enum IndexFailure {
     Index(rusqlite::Error),
     /// The logs cannot be read.
     Log(SqliteFailure),
-    /// A search could not read the index, which is sound.
+    /// A search could not read the index, which is checked when it is opened again.
     Suspect,
 }
 
@@ -84,10 +81,13 @@ impl IndexFailure {
 
 /// Follows the logs in `hub` until the store is closed. Whatever fails is tried again.
 pub(super) fn run(queue: &Queue, file: &Path, hub: &Path) {
+    // The check reads the whole index, too much for each retry of a failing write.
+    let mut is_checked = false;
     while !queue.is_ended() {
-        let Err(failure) = follow(queue, file, hub) else { return };
+        let Err(failure) = follow(queue, file, hub, &mut is_checked) else { return };
         let is_damage = failure.is_damage();
         let is_suspect = matches!(failure, IndexFailure::Suspect);
+        is_checked &= !is_damage && !is_suspect;
         let pause = if is_damage || is_suspect { Duration::ZERO } else { RETRY };
         let why = failure.text(file);
         if is_damage {
@@ -102,20 +102,22 @@ pub(super) fn run(queue: &Queue, file: &Path, hub: &Path) {
     }
 }
 
-fn follow(queue: &Queue, file: &Path, hub: &Path) -> Result<(), IndexFailure> {
-    let index = file::open(file).map_err(IndexFailure::Open)?;
+/// Opens the index, after a check unless one has found it sound, and follows the logs.
+fn follow(
+    queue: &Queue,
+    file: &Path,
+    hub: &Path,
+    is_checked: &mut bool,
+) -> Result<(), IndexFailure> {
+    let index = file::open(file, !*is_checked).map_err(IndexFailure::Open)?;
+    *is_checked = true;
     let logs = schema::open_to_read(hub).map_err(|why| IndexFailure::Log(why.into()))?;
     queue.opened(Readers::new(file.to_owned()));
     let follower = Follower { queue, index, logs };
     loop {
-        match queue.next(AT_ONCE) {
+        match queue.next(BATCH) {
             IndexWork::End => return Ok(()),
-            IndexWork::Check => {
-                follower
-                    .index
-                    .execute("INSERT INTO texts (texts) VALUES ('integrity-check')", [])?;
-                return Err(IndexFailure::Suspect);
-            }
+            IndexWork::Reopen => return Err(IndexFailure::Suspect),
             IndexWork::Compare => follower.compare()?,
             IndexWork::Tasks(tasks) => follower.update_and_rest(&tasks)?,
         }
@@ -132,14 +134,13 @@ impl Follower<'_> {
     /// Compares all tasks with the index, the newest first, and updates those that differ.
     fn compare(&self) -> Result<(), IndexFailure> {
         self.queue.begin_comparison();
-        let count = events::tally(&self.logs).map_err(IndexFailure::Log)?;
-        let stored: u64 = count.iter().map(|tally| tally.tasks).sum();
+        let stored = self.stored().map_err(IndexFailure::Log)?;
         let mut unwritten = stored.saturating_sub(stored::count(&self.index)?);
         self.queue.set_in_work(unwritten);
         let mut before = AFTER_ALL.to_owned();
         while !self.queue.is_ended() {
             let page = self.page(&before).map_err(IndexFailure::Log)?;
-            let is_last = page.len() < COMPARED;
+            let is_last = page.len() < COMPARED_PAGE;
             let from = page.last().filter(|_| !is_last).map(|(id, _)| id.clone());
             let from = from.unwrap_or_default();
             let mut known = stored::seqs(&self.index, &from, &before)?;
@@ -148,7 +149,7 @@ impl Follower<'_> {
             // What is left of `known` was deleted.
             let tasks = changed.into_iter().chain(known.into_keys()).map(TaskId::new);
             let tasks: Vec<_> = tasks.collect();
-            for tasks in tasks.chunks(AT_ONCE) {
+            for tasks in tasks.chunks(BATCH) {
                 self.update_and_rest(tasks)?;
                 unwritten = unwritten.saturating_sub(tasks.len() as u64);
                 self.queue.set_in_work(unwritten);
@@ -166,11 +167,18 @@ impl Follower<'_> {
         Ok(())
     }
 
+    /// Number of stored tasks, also of those whose rows cannot be read.
+    fn stored(&self) -> Result<u64, SqliteFailure> {
+        let sql = "SELECT coalesce(sum(tasks), 0) FROM task_counts WHERE tasks > 0";
+        let count: i64 = self.logs.query_row(sql, [], |row| row.get(0))?;
+        Ok(count.unsigned_abs())
+    }
+
     /// Ids and event numbers of stored tasks, the newest first.
     fn page(&self, before: &str) -> Result<Vec<(String, i64)>, SqliteFailure> {
         let sql = "SELECT id, seq FROM tasks WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
         let mut found = self.logs.prepare_cached(sql)?;
-        let limit = schema::integer(COMPARED as u64);
+        let limit = schema::integer(COMPARED_PAGE as u64);
         let rows = found
             .query_map(rusqlite::params![before, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -189,7 +197,7 @@ impl Follower<'_> {
         let mut has_deleted = false;
         let change = self.index.unchecked_transaction()?;
         for task in tasks {
-            match events::head(&self.logs, task).map_err(IndexFailure::Log)? {
+            match task_reader::readable_head(&self.logs, task).map_err(IndexFailure::Log)? {
                 None => has_deleted |= stored::forget(&change, task)?,
                 Some(head) => {
                     let mut known = stored::origins(&change, slice::from_ref(task))?;

@@ -8,9 +8,9 @@ pub(in crate::sqlite) mod facets;
 pub(in crate::sqlite) mod file;
 pub(in crate::sqlite) mod index;
 mod indexer;
-mod queue;
+pub(in crate::sqlite) mod queue;
 pub(in crate::sqlite) mod stored;
-mod task_reader;
+pub(in crate::sqlite) mod task_reader;
 #[cfg(test)]
 mod tests;
 pub(in crate::sqlite) mod usage_query;

@@ -13,7 +13,7 @@ const GATHER: Duration = Duration::from_millis(50);
 
 /// Queue between the store and the indexer.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(in crate::sqlite) struct Queue {
     state: Mutex<IndexQueueState>,
     wake: Condvar,
     ended: Condvar,
@@ -38,14 +38,15 @@ pub(super) enum IndexWork {
     Tasks(Vec<TaskId>),
     /// Comparison of all tasks with the index.
     Compare,
-    /// The index may be damaged.
-    Check,
+    /// The index may be damaged, and is to be opened again.
+    Reopen,
     /// The store is closed.
     End,
 }
 
 impl Queue {
-    pub(super) fn add(&self, tasks: impl IntoIterator<Item = TaskId>) {
+    /// Has the index follow tasks that changed or were deleted.
+    pub(in crate::sqlite) fn add(&self, tasks: impl IntoIterator<Item = TaskId>) {
         let mut state = self.state.lock();
         state.changed.extend(tasks);
         if state.changed.len() > MAX_QUEUED {
@@ -138,7 +139,7 @@ impl Queue {
                 return IndexWork::End;
             }
             if mem::take(&mut state.is_suspect) {
-                return IndexWork::Check;
+                return IndexWork::Reopen;
             }
             if state.needs_comparison {
                 return IndexWork::Compare;

@@ -11,7 +11,7 @@ use a2a_hub_core::{
     usage::{UsageAmounts, UsageEntry},
 };
 use a2a_hub_protocol::id::TaskId;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
 use std::collections::HashMap;
 
 /// Words of an excerpt.
@@ -223,18 +223,31 @@ pub(in crate::sqlite) fn origins(
     Ok(origins)
 }
 
-/// Usage of all tasks by their ids, without the days before `since`.
+/// Usage of these tasks, or of all, by their ids, without the days before `since`.
 pub(in crate::sqlite) fn usage(
     db: &Connection,
     since: Option<&str>,
+    tasks: Option<&[String]>,
 ) -> rusqlite::Result<HashMap<String, TaskUsage>> {
-    let sql = format!(
+    let mut sql = format!(
         "SELECT t.task, t.seq, t.person, t.flow, u.day, u.model, {AMOUNTS}
         FROM tasks t LEFT JOIN usage u ON u.number = t.number AND u.day >= ?1"
     );
+    let (since, mut usage) = (since.unwrap_or_default(), HashMap::new());
+    let Some(tasks) = tasks else {
+        add_usage(db.prepare_cached(&sql)?.query([since])?, &mut usage)?;
+        return Ok(usage);
+    };
+    sql += " WHERE t.task = ?2";
     let mut found = db.prepare_cached(&sql)?;
-    let mut rows = found.query([since.unwrap_or_default()])?;
-    let mut usage = HashMap::new();
+    for task in tasks {
+        add_usage(found.query([since, task.as_str()])?, &mut usage)?;
+    }
+    Ok(usage)
+}
+
+/// Adds rows of usage to the usage of their tasks.
+fn add_usage(mut rows: Rows<'_>, usage: &mut HashMap<String, TaskUsage>) -> rusqlite::Result<()> {
     while let Some(row) = rows.next()? {
         let task: String = row.get(0)?;
         let origin = TaskOrigin { person: row.get(2)?, flow: row.get(3)? };
@@ -245,5 +258,5 @@ pub(in crate::sqlite) fn usage(
             known.entries.push(UsageEntry { day, model, amounts });
         }
     }
-    Ok(usage)
+    Ok(())
 }

@@ -12,7 +12,9 @@ use crate::{
     },
     usage::{self, TaskOrigin},
 };
-use a2a_hub_core::{access_control::Principal, search::IndexedText, usage::UsageEntry};
+use a2a_hub_core::{
+    access_control::Principal, search::IndexedText, task::fold::TaskFold, usage::UsageEntry,
+};
 use a2a_hub_protocol::{event::TaskEvent, id::TaskId};
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -25,27 +27,63 @@ pub(super) fn entry(
     head: &Head,
     known: Option<TaskOrigin>,
 ) -> Result<TaskEntry, SqliteFailure> {
-    let origin = origin(db, head, known)?;
-    let (text, entries) = match read(db, &head.task) {
-        Ok(read) => read,
-        Err(SqliteFailure::Refused(StorageError::Corrupt { subject, why })) => {
-            tracing::warn!(subject, why, "cannot index a task");
-            <_>::default()
-        }
-        Err(why) => return Err(why),
-    };
-    Ok(TaskEntry { text, usage: TaskUsage { seq: integer(head.seq), origin, entries } })
+    let (usage, fold) = usage_and_fold(db, head, known)?;
+    let text = fold.map(|fold| IndexedText::of_task(&fold.into_task()));
+    Ok(TaskEntry { text: text.unwrap_or_default(), usage })
 }
 
-fn read(db: &Connection, task: &TaskId) -> Result<(IndexedText, Vec<UsageEntry>), SqliteFailure> {
+/// Reads the usage of a task. A log that cannot be read has none.
+pub(super) fn usage(
+    db: &Connection,
+    head: &Head,
+    known: Option<TaskOrigin>,
+) -> Result<TaskUsage, SqliteFailure> {
+    Ok(usage_and_fold(db, head, known)?.0)
+}
+
+fn usage_and_fold(
+    db: &Connection,
+    head: &Head,
+    known: Option<TaskOrigin>,
+) -> Result<(TaskUsage, Option<TaskFold>), SqliteFailure> {
+    let origin = origin(db, head, known)?;
+    let (entries, fold) = readable(read(db, &head.task))?.unwrap_or_default();
+    Ok((TaskUsage { seq: integer(head.seq), origin, entries }, fold))
+}
+
+/// Head of a task; none if the task is unknown, or if its row cannot be read. So one damaged row
+/// stops neither the deletion of other tasks nor the index.
+pub(in crate::sqlite) fn readable_head(
+    db: &Connection,
+    task: &TaskId,
+) -> Result<Option<Head>, SqliteFailure> {
+    Ok(readable(events::head(db, task))?.flatten())
+}
+
+/// Result of a read; none with a warning if the data is corrupt.
+fn readable<T>(read: Result<T, SqliteFailure>) -> Result<Option<T>, SqliteFailure> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(SqliteFailure::Refused(StorageError::Corrupt { subject, why })) => {
+            tracing::warn!(subject, why, "cannot read a task, leaving it out of search and usage");
+            Ok(None)
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// Reads a whole log. The fold, of which only the index needs the texts, finds a corrupt one.
+fn read(
+    db: &Connection,
+    task: &TaskId,
+) -> Result<(Vec<UsageEntry>, Option<TaskFold>), SqliteFailure> {
     let (mut meter, mut fold) = (usage::meter(), None);
     each_parsed(db, task, |event| {
         meter.add(&event);
         fold = Some(log::fold_page(task, fold.take(), [event])?);
         Ok(())
     })?;
-    let text = fold.map(|fold| IndexedText::of_task(&fold.into_task()));
-    Ok((text.unwrap_or_default(), meter.entries()))
+    Ok((meter.entries(), fold))
 }
 
 fn each_parsed(
@@ -71,7 +109,7 @@ pub(super) fn origin(
             let person = person(db, &root.task)?;
             return Ok(TaskOrigin { person, flow: root.agent.as_str().to_owned() });
         };
-        let Some(parent) = events::head(db, parent)? else { break };
+        let Some(parent) = readable_head(db, parent)? else { break };
         root = parent;
     }
     Ok(known.unwrap_or_default())

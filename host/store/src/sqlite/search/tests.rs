@@ -2,7 +2,8 @@
 
 use super::{file, stored};
 use crate::{
-    FoundPage, Storage, StorageError, TaskLog as _, TaskSearch as _, UsageStore as _,
+    FoundPage, Storage, StorageError, StoreHealth as _, TaskLog as _, TaskSearch as _,
+    UsageStore as _,
     contract::{agent, at, chunk, created, status},
     sqlite::{SqliteStorage, search_store::MAX_EXAMINED},
 };
@@ -12,34 +13,25 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     event::TaskEvent,
-    id::TaskId,
+    id::{TaskId, TenantId},
     message::{Message, Role},
     operation::{SearchQuery, UsageKey, UsageQuery},
     task::TaskState,
 };
-use futures::future::join_all;
+use futures::{future::join_all, poll};
 use proptest::prelude::*;
 use serde_json::json;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 use tokio::{
     runtime::Runtime,
+    task::yield_now,
     time::{Instant, sleep, timeout},
 };
 
 const SOON: Duration = Duration::from_secs(30);
 
 fn query(text: &str) -> SearchQuery {
-    SearchQuery {
-        query: text.to_owned(),
-        agent: None,
-        context: None,
-        tenant: None,
-        state: None,
-        since: None,
-        person: None,
-        after: None,
-        limit: 20,
-    }
+    SearchQuery { query: text.to_owned(), limit: 20, ..SearchQuery::default() }
 }
 
 async fn search(storage: &SqliteStorage, query: &SearchQuery) -> Result<FoundPage, StorageError> {
@@ -162,7 +154,7 @@ async fn blocked_index_is_reported_and_heals() {
 #[tokio::test(flavor = "multi_thread")]
 async fn full_disk_keeps_what_is_indexed() {
     let dir = tempfile::tempdir().unwrap();
-    let db = file::open(&file::path(dir.path())).unwrap();
+    let db = file::open(&file::path(dir.path()), true).unwrap();
     let pages: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     db.pragma_update(None, "max_page_count", pages + 4).unwrap();
     let id = TaskId::fresh();
@@ -220,6 +212,79 @@ async fn deleted_text_leaves_no_bytes() {
     assert_eq!(count(&storage, SECRET).await, 0, "at once");
     until(async || !holds_secret()).await;
     assert_eq!(search(&storage, &query("ordinary")).await.unwrap().tasks.len(), 20);
+}
+
+/// The caller is gone once the deletion is queued, which is made all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_deletion_leaves_no_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(add(&storage, "remember").await);
+    }
+    followed(&storage).await;
+    let mut forgetting = storage.forget_tasks(ids);
+    while poll!(&mut forgetting).is_pending() && storage.backlog() == 0 {
+        yield_now().await;
+    }
+    drop(forgetting);
+    until(async || count(&storage, "remember").await == 0).await;
+    let index = rusqlite::Connection::open(file::path(dir.path())).unwrap();
+    until(async || stored::count(&index).unwrap() == 0).await;
+}
+
+/// Rows that this version of the hub cannot read: of an agent and in a state that do not exist.
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_row_blocks_neither_deletion_nor_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(add(&storage, "remember").await);
+        // Tasks of one millisecond are in no order.
+        sleep(Duration::from_millis(2)).await;
+    }
+    let [agent, state, deleted, remaining] = ids.try_into().unwrap();
+    followed(&storage).await;
+    let damaged = agent.clone();
+    let damage = move |db: &rusqlite::Connection| {
+        db.execute("UPDATE tasks SET agent = '' WHERE id = ?1", [damaged.as_str()])?;
+        db.execute("UPDATE tasks SET state = 'lost' WHERE id = ?1", [state.as_str()])?;
+        Ok(())
+    };
+    storage.writer.write(damage).await.unwrap();
+    let found = search(&storage, &query("remember")).await.unwrap().tasks;
+    let found: Vec<_> = found.into_iter().map(|hit| hit.task).collect();
+    assert_eq!(found, [remaining, deleted.clone()]);
+    assert_eq!(storage.forget_tasks(vec![agent, deleted]).await, Ok(2));
+    drop(storage);
+    // A new index reads all tasks.
+    file::remove(dir.path()).unwrap();
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    add(&storage, "later").await;
+    followed(&storage).await;
+    assert_eq!(storage.search_index(), <_>::default());
+    assert_eq!((count(&storage, "remember").await, count(&storage, "later").await), (1, 1));
+    let by_day = UsageQuery { by: UsageKey::Day, since: None, tenant: None, limit: 9 };
+    assert_eq!(storage.usage(&by_day).await.unwrap().total.tasks, 3, "one of them is deleted");
+}
+
+/// A check reads the whole index, so a retry of a failed write does without.
+#[test]
+fn only_checked_open_finds_damaged_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file::path(dir.path());
+    let db = file::open(&path, true).unwrap();
+    let insert = "INSERT INTO texts (facets, requests, answers) VALUES ('a', 'remember', 'b')";
+    db.execute_batch(insert).unwrap();
+    drop(db);
+    drop(file::open(&path, true).unwrap());
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch("DELETE FROM texts_data WHERE id > 1").unwrap();
+    drop(db);
+    drop(file::open(&path, false).unwrap());
+    assert!(file::open(&path, true).is_err());
 }
 
 /// A filter that few tasks match ends within the budget of a page, and its cursor goes on.
@@ -397,13 +462,18 @@ proptest! {
 
 async fn check(storage: &impl Storage, tasks: usize, sum: Usage) {
     for by in UsageKey::ALL {
-        let query = UsageQuery { by, since: None, tenant: None, limit: 1_000 };
-        let report = storage.usage(&query).await.unwrap();
-        let total = &report.total;
-        assert_eq!((total.tasks, report.uncounted), (tasks as u64, 0));
-        let tokens = total.input_tokens.unwrap_or(0) + total.output_tokens.unwrap_or(0);
-        assert_eq!(tokens, sum.tokens, "{by:?}");
-        let cost = total.cost_usd.unwrap_or(0.0);
-        assert!((cost - sum.cost_usd).abs() < 1e-4, "{cost} is not {}", sum.cost_usd);
+        // With a filter that admits all of them, each task is looked up in the index.
+        for (since, tenant) in
+            [(None, None), (Some(at(0)), None), (None, Some(TenantId::default()))]
+        {
+            let query = UsageQuery { by, since, tenant, limit: 1_000 };
+            let report = storage.usage(&query).await.unwrap();
+            let total = &report.total;
+            assert_eq!((total.tasks, report.uncounted), (tasks as u64, 0));
+            let tokens = total.input_tokens.unwrap_or(0) + total.output_tokens.unwrap_or(0);
+            assert_eq!(tokens, sum.tokens, "{by:?}");
+            let cost = total.cost_usd.unwrap_or(0.0);
+            assert!((cost - sum.cost_usd).abs() < 1e-4, "{cost} is not {}", sum.cost_usd);
+        }
     }
 }

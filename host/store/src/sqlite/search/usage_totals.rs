@@ -4,21 +4,15 @@ use super::{
     stored::{AMOUNTS, amounts},
     task_reader,
 };
-use crate::{
-    Head,
-    sqlite::{db::failure::SqliteFailure, log::events},
-    usage::TaskOrigin,
-};
-use a2a_hub_core::usage::{UsageEntry, UsageGroups, UsageOrigin};
+use crate::{Head, sqlite::db::failure::SqliteFailure, usage::TaskOrigin};
+use a2a_hub_core::usage::{OTHER_MODELS, UsageEntry, UsageGroups, UsageOrigin};
 use a2a_hub_protocol::id::{TaskId, TenantId};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::HashMap;
 
 /// Most models of an agent's day. Agents write their names, and the totals are never deleted.
+/// Further ones count as [`OTHER_MODELS`].
 const MAX_MODELS: i64 = 64;
-
-/// Model that stands for those beyond [`MAX_MODELS`].
-const OTHER_MODELS: &str = "other";
 
 /// Usage of a task that is to be deleted, as of an event of its log.
 #[derive(Debug)]
@@ -37,7 +31,8 @@ pub(in crate::sqlite) fn of_tasks(
 ) -> Result<HashMap<TaskId, LastUsage>, SqliteFailure> {
     let mut usage = HashMap::new();
     for task in tasks {
-        if let Some(head) = events::head(db, task)?.filter(|head| head.state.is_final()) {
+        let head = task_reader::readable_head(db, task)?;
+        if let Some(head) = head.filter(|head| head.state.is_final()) {
             usage.insert(task.clone(), of_task(db, head, known.remove(task))?);
         }
     }
@@ -50,10 +45,12 @@ pub(in crate::sqlite) fn latest(
     task: &TaskId,
     before: Option<LastUsage>,
 ) -> Result<Option<LastUsage>, SqliteFailure> {
-    let Some(head) = events::head(db, task)? else { return Ok(None) };
+    let Some(head) = task_reader::readable_head(db, task)? else { return Ok(None) };
     match before {
         Some(before) if before.head.seq == head.seq => Ok(Some(before)),
-        Some(_) | None if head.state.is_final() => of_task(db, head, None).map(Some),
+        before if head.state.is_final() => {
+            of_task(db, head, before.map(|before| before.origin)).map(Some)
+        }
         Some(_) | None => Ok(None),
     }
 }
@@ -63,7 +60,7 @@ fn of_task(
     head: Head,
     known: Option<TaskOrigin>,
 ) -> Result<LastUsage, SqliteFailure> {
-    let usage = task_reader::entry(db, &head, known)?.usage;
+    let usage = task_reader::usage(db, &head, known)?;
     Ok(LastUsage { head, origin: usage.origin, entries: usage.entries })
 }
 
@@ -139,4 +136,36 @@ pub(super) fn add_all(
         groups.add(origin, &entry);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        TaskLog as _,
+        contract::{created, status},
+        sqlite::SqliteStorage,
+    };
+    use a2a_hub_protocol::task::TaskState;
+    use std::slice;
+
+    /// Only the index knew the origin of a task whose parent was deleted before it.
+    #[tokio::test]
+    async fn known_origin_survives_late_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = SqliteStorage::open(dir.path()).unwrap();
+        let task = TaskId::fresh();
+        let log = vec![created(&task, "c"), status(TaskState::Canceled, 1, None)];
+        storage.append(&task, 0, log).await.unwrap();
+        let origin = TaskOrigin { person: "client:ci".to_owned(), flow: "review".to_owned() };
+        let known = HashMap::from([(task.clone(), origin.clone())]);
+        let change = move |db: &Connection| {
+            db.execute("UPDATE tasks SET parent = 'deleted' WHERE id = ?1", [task.as_str()])?;
+            let before = of_tasks(db, slice::from_ref(&task), known)?.remove(&task);
+            db.execute("UPDATE tasks SET seq = seq + 1 WHERE id = ?1", [task.as_str()])?;
+            latest(db, &task, before)
+        };
+        let latest = storage.writer.write(change).await.unwrap();
+        assert_eq!(latest.map(|latest| latest.origin), Some(origin));
+    }
 }
