@@ -7,7 +7,11 @@ use a2a_hub_server::{Dispatcher, HttpServer, PublicEndpoints, StartProgress, Uni
 use a2a_hub_tls::ServerTls;
 use anyhow::Context as _;
 use futures::future::OptionFuture;
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Bound endpoints of the hub.
@@ -16,6 +20,8 @@ pub(crate) struct BoundEndpoints {
     /// HTTP, with the tokens of its clients.
     http: Option<(HttpServer, Tokens)>,
     tls: Option<ServerTls>,
+    /// Name of the HTTP server in the URLs that the hub tells.
+    server_name: Option<HttpName>,
     /// Names under which clients call the HTTP server, in addition to its own address.
     names: Vec<HttpName>,
 }
@@ -32,10 +38,12 @@ impl BoundEndpoints {
             }
             None => None,
         };
-        let port = http.as_ref().map_or(0, |(http, _)| http.address().port());
-        let certified = tls.as_ref().map(|tls| tls.names(port)).unwrap_or_default();
-        let names = config.http.names.iter().cloned().chain(certified).collect();
-        Ok(Self { unix, http, tls, names })
+        let address = http.as_ref().map(|(http, _)| http.address());
+        let certified = tls.as_ref().zip(address).map(|(tls, at)| tls.names(at.port()));
+        let server_name = address.map(|at| server_name(at, certified.as_deref()));
+        let names = config.http.names.iter().cloned().chain(certified.into_iter().flatten());
+        let names = names.collect();
+        Ok(Self { unix, http, tls, server_name, names })
     }
 
     /// TLS of the HTTP server, if it has any.
@@ -49,27 +57,15 @@ impl BoundEndpoints {
 
     /// Opens the paired browsers, which need the page.
     pub(crate) fn devices(&self, dir: &Path) -> anyhow::Result<Devices> {
-        let Some(url) = self.server_url() else { return Ok(Devices::default()) };
-        Ok(Devices::open(DevicesFile::new(dir), Some(format!("{url}/ui/")))?)
-    }
-
-    /// URL of the HTTP server: with TLS, the first name of its certificate, if it has one.
-    fn server_url(&self) -> Option<String> {
-        let address = self.address()?;
-        Some(match &self.tls {
-            None => format!("http://{address}"),
-            Some(tls) => {
-                let certified = tls.names(address.port()).into_iter().next();
-                certified.unwrap_or_else(|| HttpName::of_address(address, true)).to_string()
-            }
-        })
+        let Some(name) = &self.server_name else { return Ok(Devices::default()) };
+        Ok(Devices::open(DevicesFile::new(dir), Some(format!("{name}/ui/")))?)
     }
 
     /// URL of the hub for invitations: the public one, or that of the HTTP server.
     pub(crate) fn url(&self, config: &Config) -> Option<String> {
-        let server = self.server_url()?;
+        let server = self.server_name.as_ref()?;
         let public = config.public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
-        Some(public.unwrap_or(server))
+        Some(public.unwrap_or_else(|| server.to_string()))
     }
 
     /// Addresses of the hub, for its dispatcher.
@@ -130,6 +126,20 @@ impl BoundEndpoints {
     }
 }
 
+/// Name of the HTTP server at this address. With TLS, that is the first of the names that its
+/// certificate has without a wildcard (`certified`), if any.
+fn server_name(address: SocketAddr, certified: Option<&[HttpName]>) -> HttpName {
+    let first = certified.and_then(<[_]>::first).cloned();
+    first.unwrap_or_else(|| {
+        let loopback = match address {
+            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::LOCALHOST),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        let host = if address.ip().is_unspecified() { loopback } else { address.ip() };
+        HttpName::of_address(SocketAddr::new(host, address.port()), certified.is_some())
+    })
+}
+
 /// Reads the TLS files, if the configuration names any.
 pub(crate) fn open_tls(config: &Config) -> anyhow::Result<Option<ServerTls>> {
     if !config.http.enabled || !config.tls.is_on() {
@@ -148,4 +158,29 @@ pub(crate) fn bind_http(config: &Config) -> anyhow::Result<Option<HttpServer>> {
         format!("serve HTTP on {address} (choose another port with `--http-port`, or none with `--no-http`)")
     })?;
     Ok(Some(bound))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_name_is_certified_or_dialable() {
+        for (address, certified, expected) in [
+            ("127.0.0.1:8080", None, "http://127.0.0.1:8080"),
+            ("[::1]:8080", None, "http://[::1]:8080"),
+            ("0.0.0.0:8443", Some(&["localhost", "hub.example"][..]), "https://localhost:8443"),
+            ("0.0.0.0:8443", Some(&["hub.example"]), "https://hub.example:8443"),
+            // A certificate whose only name is a wildcard.
+            ("0.0.0.0:8443", Some(&[]), "https://127.0.0.1:8443"),
+            ("[::]:8443", Some(&[]), "https://[::1]:8443"),
+            ("192.0.2.7:8443", Some(&[]), "https://192.0.2.7:8443"),
+        ] {
+            let name = |host: &&str| HttpName::parse(&format!("https://{host}:8443")).unwrap();
+            let certified: Option<Vec<_>> =
+                certified.map(|hosts: &[&str]| hosts.iter().map(name).collect());
+            let named = server_name(address.parse().unwrap(), certified.as_deref());
+            assert_eq!(named.to_string(), expected);
+        }
+    }
 }

@@ -207,17 +207,18 @@ impl HttpClients {
     }
 }
 
-/// The files that [`tls`] reads do not change while the hub runs.
-static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(tls);
+/// TLS configuration with the machine's root certificates.
+static TLS: LazyLock<Result<ClientConfig, rustls::Error>> =
+    LazyLock::new(|| ClientTls::default().config());
 
 impl ClientTls {
     fn config(&self) -> Result<ClientConfig, rustls::Error> {
         let roots = match self.roots.is_empty() {
-            true => native_roots(),
+            true => Arc::clone(&NATIVE_ROOTS),
             false => {
                 let mut roots = RootCertStore::empty();
                 self.roots.iter().try_for_each(|root| roots.add(root.clone()))?;
-                roots
+                Arc::new(roots)
             }
         };
         let provider = Arc::new(ring::default_provider());
@@ -230,12 +231,10 @@ impl ClientTls {
     }
 }
 
-/// TLS configuration with the machine's root certificates.
-fn tls() -> Result<ClientConfig, rustls::Error> {
-    ClientTls::default().config()
-}
+/// The machine's root certificates, whose files do not change while the hub runs.
+static NATIVE_ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| Arc::new(native_roots()));
 
-/// The machine's root certificates.
+/// Loads the machine's root certificates.
 fn native_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();

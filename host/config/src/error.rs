@@ -73,6 +73,14 @@ pub enum ConfigError {
         /// Reason, and way out.
         why: String,
     },
+    /// The setting of TLS of outgoing connections is missing.
+    #[error("set `{setting}`: {why}")]
+    ClientTls {
+        /// Path of the setting, such as `remote.far.tls.key`.
+        setting: String,
+        /// Reason, and way out.
+        why: String,
+    },
     /// The number is out of range.
     #[error("set `{name}` to {value}: {why}")]
     Range {

@@ -310,6 +310,8 @@ impl Config {
             return Err(ConfigError::Open(self.http.host));
         }
         self.tls.check()?;
+        let mut remote = self.remote.iter();
+        remote.try_for_each(|(id, remote)| remote.tls.check(&format!("remote.{id}.tls")))?;
         self.check_numbers()?;
         if self.tenants.contains_key(&TenantId::default()) {
             return Err(ConfigError::NamelessTenant);

@@ -15,7 +15,7 @@ use rustix::{io::Errno, net::RecvFlags};
 use serde_json::json;
 use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, sink},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy, sink},
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
@@ -27,8 +27,8 @@ pub type StartProgress = Arc<dyn Fn() -> HubStart + Send + Sync>;
 /// Time that a request waits for the start before it is refused; most starts are much shorter.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Time for sending a refusal.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time for sending a refusal, and for the client to read it.
+pub(crate) const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Interval at which a waiting connection is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -111,8 +111,7 @@ where
             StartReaction::Later(refusal) => {
                 let since = *since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= WAIT {
-                    // A client that is gone needs no answer.
-                    let _ = timeout(FAREWELL, refuse(&mut stream, &refusal)).await;
+                    refuse(&mut stream, &refusal).await;
                     return None;
                 }
             }
@@ -125,15 +124,19 @@ where
     }
 }
 
-/// Sends the refusal, and reads the rest of the request: closing a connection with unread bytes
-/// would reset it, and the client might lose the refusal.
-async fn refuse<S>(stream: &mut S, refusal: &[u8]) -> io::Result<()>
+/// Sends a refusal, and reads the rest of the request: closing a connection with unread bytes
+/// would reset it, and the client might lose the refusal. A client that is gone, or does not read,
+/// is disconnected.
+pub(crate) async fn refuse<S>(stream: &mut S, refusal: &[u8])
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    stream.write_all(refusal).await?;
-    stream.shutdown().await?;
-    tokio::io::copy(stream, &mut sink()).await.map(drop)
+    let send = async {
+        stream.write_all(refusal).await?;
+        stream.shutdown().await?;
+        copy(stream, &mut sink()).await
+    };
+    let _ = timeout(REFUSAL_TIMEOUT, send).await;
 }
 
 /// Bytes that have arrived, and true if the client has ended the connection.

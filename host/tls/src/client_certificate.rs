@@ -1,7 +1,7 @@
 //! Certificates that clients presented and that their CA vouches for.
 
-use crate::denied::fingerprint;
-use a2a_hub_core::identity::{CertificateNames, CertificateValidity};
+use crate::fingerprints::{all_fingerprints, fingerprint, twin_fingerprints};
+use a2a_hub_core::identity::{CertificateFingerprint, CertificateNames, CertificateValidity};
 use rustls::pki_types::CertificateDer;
 use x509_cert::{
     Certificate,
@@ -16,16 +16,29 @@ pub struct ClientCertificate {
     pub names: CertificateNames,
     /// Validity. A certificate whose validity cannot be read is valid at no time.
     pub validity: CertificateValidity,
+    /// Fingerprints of the certificate and of the intermediate ones that came with it, and of
+    /// their twins.
+    pub(crate) chain: Vec<CertificateFingerprint>,
 }
 
 impl ClientCertificate {
+    /// Reads the chain that a handshake has verified, the client's own certificate first. `None` if
+    /// it is empty.
+    pub fn of_chain(chain: &[CertificateDer<'_>]) -> Option<Self> {
+        let (own, intermediates) = chain.split_first()?;
+        let mut this = Self::of_verified(own);
+        this.chain.extend(all_fingerprints(intermediates));
+        Some(this)
+    }
+
     /// Reads a certificate that a handshake has verified. Names are taken from the subject's
     /// alternative names alone, and none if these are damaged or given twice.
     pub fn of_verified(certificate: &CertificateDer<'_>) -> Self {
         let parsed = ParsedCertificate::parse(certificate).unwrap_or_default();
-        let (dns, uris) = (parsed.dns, parsed.uris);
-        let names = CertificateNames { fingerprint: fingerprint(certificate), dns, uris };
-        Self { names, validity: parsed.validity }
+        let ParsedCertificate { dns, uris, validity, addresses: _ } = parsed;
+        let (fingerprint, twins) = (fingerprint(certificate), twin_fingerprints(certificate));
+        let chain = [fingerprint].into_iter().chain(twins.iter().copied()).collect();
+        Self { names: CertificateNames { fingerprint, twins, dns, uris }, validity, chain }
     }
 }
 

@@ -1,24 +1,16 @@
 //! Client certificates that the operator denied, and the check of those that clients present.
 
+use crate::fingerprints::all_fingerprints;
 use a2a_hub_core::identity::CertificateFingerprint;
 use parking_lot::RwLock;
-use ring::digest;
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme,
     client::danger::HandshakeSignatureValid,
     pki_types::{CertificateDer, UnixTime},
     server::danger::{ClientCertVerified, ClientCertVerifier},
 };
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, slice, sync::Arc};
 use tokio::sync::watch;
-
-/// Digest of a certificate.
-pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> CertificateFingerprint {
-    let digest = digest::digest(&digest::SHA256, certificate);
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest.as_ref());
-    CertificateFingerprint::of_digest(bytes)
-}
 
 /// Denied certificates, which handshakes and open connections read.
 #[derive(Debug)]
@@ -47,15 +39,16 @@ impl DeniedCertificates {
         }
     }
 
-    /// True if the certificate is denied.
-    pub(crate) fn contains(&self, certificate: &CertificateFingerprint) -> bool {
-        self.denied.read().contains(certificate)
+    /// True if one of the certificates is denied.
+    pub(crate) fn contains(&self, certificates: &[CertificateFingerprint]) -> bool {
+        let denied = self.denied.read();
+        certificates.iter().any(|certificate| denied.contains(certificate))
     }
 
-    /// Waits until the certificate is denied.
-    pub(crate) async fn until_contains(&self, certificate: &CertificateFingerprint) {
+    /// Waits until one of the certificates is denied.
+    pub(crate) async fn until_contains(&self, certificates: &[CertificateFingerprint]) {
         let mut changes = self.changes.subscribe();
-        while !self.contains(certificate) {
+        while !self.contains(certificates) {
             // The sender lives as long as this value.
             if changes.changed().await.is_err() {
                 return std::future::pending().await;
@@ -64,8 +57,9 @@ impl DeniedCertificates {
     }
 }
 
-/// Verifier of client certificates that refuses denied ones, also as a part of a chain: a denied
-/// intermediate CA denies what it issued.
+/// Verifier of client certificates that refuses denied ones, also as a part of the chain that the
+/// client presents: a denied intermediate CA denies what it issued. A CA of `tls.client_ca` is none
+/// of these: the operator removes it from that file.
 #[derive(Debug)]
 pub(crate) struct DenyingVerifier {
     pub(crate) verifier: Arc<dyn ClientCertVerifier>,
@@ -91,8 +85,8 @@ impl ClientCertVerifier for DenyingVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let chain = std::iter::once(certificate).chain(intermediates);
-        if chain.into_iter().any(|one| self.denied.contains(&fingerprint(one))) {
+        let is_denied = |chain: &[_]| self.denied.contains(&all_fingerprints(chain));
+        if is_denied(slice::from_ref(certificate)) || is_denied(intermediates) {
             return Err(CertificateError::Revoked.into());
         }
         self.verifier.verify_client_cert(certificate, intermediates, now)

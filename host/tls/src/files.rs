@@ -79,7 +79,7 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Tl
 /// # Errors
 ///
 /// If the file cannot be read, others may read it, or it is no key.
-pub fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
+pub(crate) fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
     let unreadable = |why| TlsFileError::Unreadable { path: path.to_owned(), why };
     let real = fs::canonicalize(path).map_err(unreadable)?;
     let text = match private_file::read_text(&real, 0o077, MAX_BYTES) {

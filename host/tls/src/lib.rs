@@ -5,6 +5,7 @@ mod client;
 mod client_certificate;
 mod denied;
 mod files;
+mod fingerprints;
 mod server;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -13,5 +14,5 @@ mod tests;
 
 pub use client::read_client_tls;
 pub use client_certificate::ClientCertificate;
-pub use files::{TlsFileError, read_certificates, read_key};
+pub use files::{TlsFileError, read_certificates};
 pub use server::{ServerTls, TlsError, TlsStatus};

@@ -210,7 +210,8 @@ impl ServerTls {
                 return;
             }
         }
-        let read = LoadedTls::read(settings, denied).and_then(LoadedTls::require_valid(settings));
+        let read = LoadedTls::read(settings, denied);
+        let read = read.and_then(|loaded| loaded.require_valid(settings));
         let mut loaded = loaded.write();
         match read {
             Ok(new) => {
@@ -227,7 +228,7 @@ impl ServerTls {
         }
     }
 
-    /// Waits until the certificate of a connection is denied, or expires.
+    /// Waits until a certificate of a connection's chain is denied, or the client's own expires.
     pub async fn until_ended(&self, certificate: &ClientCertificate) {
         let remaining = certificate.validity.not_after.saturating_sub(now());
         let expiry = async {
@@ -238,7 +239,7 @@ impl ServerTls {
             }
         };
         tokio::select! {
-            () = self.0.denied.until_contains(&certificate.names.fingerprint) => {}
+            () = self.0.denied.until_contains(&certificate.chain) => {}
             () = expiry => {}
         }
     }
@@ -308,14 +309,14 @@ impl LoadedTls {
         Ok(Self { config, validity: parsed.validity, names, stamps, failure: None })
     }
 
-    /// Check of a certificate that is to replace another one.
-    fn require_valid(settings: &Tls) -> impl FnOnce(Self) -> Result<Self, TlsError> {
-        let path = settings.cert.clone().unwrap_or_default();
-        move |loaded| match loaded.validity.state(now()) {
-            ValidityState::Valid | ValidityState::ExpiresSoon => Ok(loaded),
-            ValidityState::Expired => Err(TlsError::NotValid(path, "it has expired")),
-            ValidityState::Future => Err(TlsError::NotValid(path, "it is not valid yet")),
-        }
+    /// Checks a certificate that is to replace another one.
+    fn require_valid(self, settings: &Tls) -> Result<Self, TlsError> {
+        let why = match self.validity.state(now()) {
+            ValidityState::Valid | ValidityState::ExpiresSoon => return Ok(self),
+            ValidityState::Expired => "it has expired",
+            ValidityState::Future => "it is not valid yet",
+        };
+        Err(TlsError::NotValid(settings.cert.clone().unwrap_or_default(), why))
     }
 }
 

@@ -6,16 +6,25 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, SanType, date_time_ymd,
 };
+use rustls::{
+    ClientConfig, RootCertStore, SupportedProtocolVersion,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
 use std::{
     fs,
     io::Write as _,
     net::IpAddr,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// CA that issues certificates.
 pub struct TestCa(CertifiedIssuer<'static, KeyPair>);
+
+/// Chain of a client's certificate, and its key.
+pub type TestIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// Content of a certificate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,10 +55,41 @@ pub struct IssuedCertificate {
 impl TestCa {
     /// Creates a CA with a new key.
     pub fn new() -> Self {
+        let (params, key) = (Self::params("CA of a test"), KeyPair::generate().unwrap());
+        Self(CertifiedIssuer::self_signed(params, key).unwrap())
+    }
+
+    /// Creates an intermediate CA, which this one vouches for.
+    pub fn intermediate(&self) -> Self {
+        let params = Self::params("intermediate CA of a test");
+        Self(CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), &self.0).unwrap())
+    }
+
+    fn params(common_name: &str) -> CertificateParams {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "CA of a test");
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params
+    }
+
+    /// Configuration of a client that trusts this CA, speaks these versions, and shows this
+    /// certificate.
+    pub fn client_config(
+        &self,
+        identity: Option<&TestIdentity>,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_protocol_versions(versions).unwrap();
+        let builder = builder.with_root_certificates(roots);
+        match identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                builder.with_client_auth_cert(chain.clone(), key.clone_key()).unwrap()
+            }
+        }
     }
 
     /// Certificate of the CA, in PEM.
@@ -85,6 +125,12 @@ impl Default for TestCa {
 }
 
 impl IssuedCertificate {
+    /// Certificate and key, as a client shows them.
+    pub fn identity(&self) -> TestIdentity {
+        let cert = CertificateDer::from_pem_slice(self.cert.as_bytes()).unwrap();
+        (vec![cert], PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap())
+    }
+
     /// Writes `NAME.pem` and the private file `NAME.key`, in place of earlier ones.
     pub fn write(&self, dir: &Path, name: &str) -> (PathBuf, PathBuf) {
         let (cert, key) = (dir.join(format!("{name}.pem")), dir.join(format!("{name}.key")));

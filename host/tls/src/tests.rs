@@ -2,15 +2,14 @@
 
 use crate::{
     ClientCertificate, ServerTls,
-    denied::fingerprint,
-    testing::{IssuedCertificate, TestCa, TestCertificate},
+    fingerprints::{fingerprint, twins},
+    testing::{TestCa, TestCertificate, TestIdentity},
 };
 use a2a_hub_config::{ClientAuth, Tls, TlsVersion};
 use a2a_hub_core::identity::ValidityState;
 use rustls::{
-    ClientConfig, RootCertStore, SupportedProtocolVersion,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
+    SupportedProtocolVersion,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
     version::{TLS12, TLS13},
 };
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
@@ -66,22 +65,10 @@ impl TlsStage {
     async fn connect(
         &self,
         server: &ServerTls,
-        certificate: Option<&IssuedCertificate>,
+        identity: Option<&TestIdentity>,
         versions: &[&'static SupportedProtocolVersion],
     ) -> Result<Option<ClientCertificate>, String> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.ca.cert().as_bytes()).unwrap()).unwrap();
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder =
-            builder.with_protocol_versions(versions).unwrap().with_root_certificates(roots);
-        let config = match certificate {
-            None => builder.with_no_client_auth(),
-            Some(IssuedCertificate { cert, key }) => {
-                let cert = CertificateDer::from_pem_slice(cert.as_bytes()).unwrap();
-                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(vec![cert], key).unwrap()
-            }
-        };
+        let config = self.ca.client_config(identity, versions);
         let (near, far) = duplex(1 << 16);
         let name = ServerName::try_from("hub.example").unwrap();
         let connector = TlsConnector::from(Arc::new(config));
@@ -100,7 +87,7 @@ impl TlsStage {
             stream.read_exact(&mut byte).await.map_err(|why| why.to_string())?;
             stream.write_all(&byte).await.map_err(|why| why.to_string())?;
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-            Ok::<_, String>(chain.first().map(ClientCertificate::of_verified))
+            Ok::<_, String>(ClientCertificate::of_chain(chain))
         };
         let (client, served) = tokio::join!(client, serve);
         let served = served?;
@@ -128,21 +115,33 @@ async fn client_certificates_are_verified() {
     let mut stage = TlsStage::new().with_client_ca(ClientAuth::Required);
     stage.settings.min_version = TlsVersion::V12;
     let server = stage.open();
-    let denied = stage.ca.issue(ADA);
-    let denied_der = CertificateDer::from_pem_slice(denied.cert.as_bytes()).unwrap();
-    server.set_denied(vec![fingerprint(&denied_der)]);
+    // The holder of a certificate can make its twin; the first is that of P-256.
+    let twin_of = |(chain, key): &TestIdentity| {
+        let twin = CertificateDer::from(twins(&chain[0]).remove(0));
+        assert_ne!(fingerprint(&twin), fingerprint(&chain[0]));
+        (vec![twin], key.clone_key())
+    };
+    let issue = |content| stage.ca.issue(content).identity();
+    let (good, denied) = (issue(ADA), issue(ADA));
+    let (good_twin, denied_twin) = (twin_of(&good), twin_of(&denied));
+    let second = issue(ADA);
+    let second_twin = twin_of(&second);
+    server.set_denied(vec![fingerprint(&denied.0[0]), fingerprint(&second_twin.0[0])]);
     let expired = TestCertificate { years: Some((2020, 2021)), ..ADA };
     let future = TestCertificate { years: Some((2998, 2999)), ..ADA };
     let servers = TestCertificate { is_for_servers: true, ..ADA };
     let other = TestCa::new();
     for (name, certificate, refusal) in [
-        ("good", Some(stage.ca.issue(ADA)), None),
+        ("good", Some(good), None),
+        ("flipped twin of a good one", Some(good_twin), None),
         ("none", None, Some("no certificates")),
-        ("expired", Some(stage.ca.issue(expired)), Some("expired")),
-        ("future", Some(stage.ca.issue(future)), Some("not valid yet")),
-        ("for servers", Some(stage.ca.issue(servers)), Some("extended key usage")),
-        ("of another CA", Some(other.issue(ADA)), Some("invalid peer certificate")),
+        ("expired", Some(issue(expired)), Some("expired")),
+        ("future", Some(issue(future)), Some("not valid yet")),
+        ("for servers", Some(issue(servers)), Some("extended key usage")),
+        ("of another CA", Some(other.issue(ADA).identity()), Some("invalid peer certificate")),
         ("denied", Some(denied), Some("Revoked")),
+        ("flipped twin of a denied one", Some(denied_twin), Some("Revoked")),
+        ("one whose flipped twin is denied", Some(second), Some("Revoked")),
     ] {
         for version in [&[&TLS13][..], &[&TLS12]] {
             let seen = stage.connect(&server, certificate.as_ref(), version).await;
@@ -159,9 +158,10 @@ async fn client_certificates_are_verified() {
     let stage = TlsStage::new().with_client_ca(ClientAuth::Optional);
     let server = stage.open();
     assert_eq!(stage.connect(&server, None, BOTH).await, Ok(None));
-    let foreign = other.issue(ADA);
+    let foreign = other.issue(ADA).identity();
     assert!(stage.connect(&server, Some(&foreign), BOTH).await.is_err());
-    assert!(stage.connect(&server, Some(&stage.ca.issue(ADA)), BOTH).await.unwrap().is_some());
+    let own = stage.ca.issue(ADA).identity();
+    assert!(stage.connect(&server, Some(&own), BOTH).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -175,12 +175,14 @@ async fn names_are_read_as_they_are() {
         common_name: "bob.corp",
         ..ANY
     };
-    let seen = stage.connect(&server, Some(&stage.ca.issue(content)), BOTH).await.unwrap();
+    let seen =
+        stage.connect(&server, Some(&stage.ca.issue(content).identity()), BOTH).await.unwrap();
     let names = seen.unwrap().names;
     assert_eq!(names.dns, content.dns);
     assert_eq!(names.uris, content.uris);
     let common = TestCertificate { common_name: "ada.corp", ..ANY };
-    let seen = stage.connect(&server, Some(&stage.ca.issue(common)), BOTH).await.unwrap();
+    let seen =
+        stage.connect(&server, Some(&stage.ca.issue(common).identity()), BOTH).await.unwrap();
     let names = seen.unwrap().names;
     assert!(names.dns.is_empty() && names.uris.is_empty(), "a common name is no name: {names:?}");
 }
@@ -265,12 +267,32 @@ async fn start_with_broken_files_is_refused() {
 async fn open_connection_ends_when_denied() {
     let stage = TlsStage::new().with_client_ca(ClientAuth::Required);
     let server = stage.open();
-    let ada = stage.connect(&server, Some(&stage.ca.issue(ADA)), BOTH).await.unwrap().unwrap();
-    let bob = stage.connect(&server, Some(&stage.ca.issue(ADA)), BOTH).await.unwrap().unwrap();
+    let ada =
+        stage.connect(&server, Some(&stage.ca.issue(ADA).identity()), BOTH).await.unwrap().unwrap();
+    let bob =
+        stage.connect(&server, Some(&stage.ca.issue(ADA).identity()), BOTH).await.unwrap().unwrap();
     let denied = server.clone();
     let end = server.until_ended(&ada);
     let deny = async { denied.set_denied(vec![ada.names.fingerprint]) };
     timeout(Duration::from_secs(5), async { tokio::join!(end, deny) }).await.unwrap();
     let other = timeout(Duration::from_millis(50), server.until_ended(&bob)).await;
     assert!(other.is_err(), "only the denied one ends");
+}
+
+/// The client's own certificate is not denied: that of its issuer is, which came with it.
+#[tokio::test]
+async fn denied_intermediate_ends_open_connection() {
+    let stage = TlsStage::new().with_client_ca(ClientAuth::Required);
+    let (server, between) = (stage.open(), stage.ca.intermediate());
+    let issuer = CertificateDer::from_pem_slice(between.cert().as_bytes()).unwrap();
+    let (mut chain, key) = between.issue(ADA).identity();
+    chain.push(issuer.clone());
+    let identity = (chain, key);
+    let ada = stage.connect(&server, Some(&identity), BOTH).await.unwrap().unwrap();
+    let open = timeout(Duration::from_millis(50), server.until_ended(&ada)).await;
+    assert!(open.is_err(), "nothing is denied");
+    server.set_denied(vec![fingerprint(&issuer)]);
+    timeout(Duration::from_secs(5), server.until_ended(&ada)).await.unwrap();
+    let refused = stage.connect(&server, Some(&identity), BOTH).await.unwrap_err();
+    assert!(refused.contains("Revoked"), "{refused}");
 }

@@ -6,7 +6,7 @@ use crate::{
     remote::{RemoteAgent, RemoteEndpoint, TrustError},
 };
 use a2a_hub_client::Outbound;
-use a2a_hub_config::{self as config, Remote};
+use a2a_hub_config::{self as config, ClientTlsFiles, Remote};
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{id::AgentId, push::Secret};
 use a2a_hub_runtime::Runtime as _;
@@ -41,7 +41,7 @@ impl Agents {
                 let looking = async {
                     // The search stops once the configuration no longer names the agent.
                     while agents.find(&id).is_none()
-                        && agents.endpoint(&id).is_some()
+                        && agents.shared.config().remote.contains_key(&id)
                         && !agents.join_one_remote(&id).await
                     {
                         on_its_way = None;
@@ -77,8 +77,8 @@ impl Agents {
         id: &AgentId,
         accepted: Option<&str>,
     ) -> Option<Result<(), TrustError>> {
-        let endpoint = self.endpoint(id)?;
-        let outbound = match self.outbound_to(id).await {
+        let (endpoint, files) = self.remote_settings(id)?;
+        let outbound = match self.outbound(files).await {
             Ok(outbound) => outbound,
             Err(why) => return Some(Err(why.into())),
         };
@@ -90,8 +90,8 @@ impl Agents {
     /// Registers a remote agent; false if it was not found. The reason is listed with the rejected
     /// plug-ins.
     async fn join_one_remote(&self, id: &AgentId) -> bool {
-        let Some(endpoint) = self.endpoint(id) else { return false };
-        let found = match self.outbound_to(id).await {
+        let Some((endpoint, files)) = self.remote_settings(id) else { return false };
+        let found = match self.outbound(files).await {
             Ok(outbound) => {
                 let storage = self.shared.storage.clone();
                 RemoteAgent::find(id.clone(), endpoint, outbound, storage).await
@@ -125,21 +125,21 @@ impl Agents {
         self.register(Agent::new(id.clone(), runtime, card, source, deps));
     }
 
-    /// HTTP client for the agent, with its files for TLS.
-    async fn outbound_to(&self, id: &AgentId) -> Result<Outbound, TlsFileError> {
-        let files = self.shared.config().remote.get(id).map(|remote| remote.tls.clone());
-        let Some(files) = files.filter(|files| !files.is_empty()) else {
+    /// HTTP client for an agent with these files for TLS.
+    async fn outbound(&self, files: ClientTlsFiles) -> Result<Outbound, TlsFileError> {
+        if files.is_empty() {
             return Ok(self.shared.outbound.clone());
-        };
+        }
         let read = run_blocking(move || read_client_tls(&files)).await;
         let tls = read.map_err(|why| TlsFileError::Interrupted(why.to_string()))??;
         Ok(Outbound::unguarded().with_tls(tls))
     }
 
-    /// Endpoint settings of the agent from the configuration.
-    fn endpoint(&self, id: &AgentId) -> Option<RemoteEndpoint> {
+    /// Settings of the agent from one reading of the configuration: its endpoint, and its files
+    /// for TLS.
+    fn remote_settings(&self, id: &AgentId) -> Option<(RemoteEndpoint, ClientTlsFiles)> {
         let remote = self.shared.config().remote.get(id)?.clone();
-        let Remote { url, token_env, sha256, origins, keys, tls: _ } = remote;
+        let Remote { url, token_env, sha256, origins, keys, tls } = remote;
         let token = token_env.as_ref().and_then(|name| {
             let found = config::environment(&BTreeSet::from([name.clone()])).pop();
             found.map(|(_, token)| Secret::new(token))
@@ -147,7 +147,7 @@ impl Agents {
         if let (None, Some(variable)) = (&token, &token_env) {
             tracing::warn!(agent = %id, variable, "token variable of a remote agent is not set");
         }
-        Some(RemoteEndpoint { url, token, sha256, origins, keys })
+        Some((RemoteEndpoint { url, token, sha256, origins, keys }, tls))
     }
 }
 

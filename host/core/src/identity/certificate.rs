@@ -13,7 +13,7 @@ use std::fmt;
 const CERTIFICATE_KEY: &str = "cert:";
 
 /// Separator between the id of an API key and the certificate of the connection that it came over.
-const AND: char = '+';
+const PROOF_SEPARATOR: char = '+';
 
 /// Longest name in a certificate, in bytes (SPIFFE ID, section 2.3).
 const MAX_NAME: usize = 2_048;
@@ -162,6 +162,9 @@ fn is_dns_name(text: &str) -> bool {
 pub struct CertificateNames {
     /// Digest of the certificate.
     pub fingerprint: CertificateFingerprint,
+    /// Digests of the certificate in its other encodings, which the holder can make: with the
+    /// ECDSA signature (r, n - s) in place of (r, s). A rule for one of them is for this one too.
+    pub twins: Vec<CertificateFingerprint>,
     /// DNS names among the subject's alternative names, as the certificate spells them.
     pub dns: Vec<String>,
     /// URIs among the subject's alternative names, as the certificate spells them.
@@ -173,7 +176,9 @@ impl CertificateNames {
     /// them, and the same holds for URIs (X509-SVID, section 2): it would be two clients.
     fn has(&self, name: &CertificateName) -> bool {
         match name {
-            CertificateName::Fingerprint(fingerprint) => *fingerprint == self.fingerprint,
+            CertificateName::Fingerprint(fingerprint) => {
+                *fingerprint == self.fingerprint || self.twins.contains(fingerprint)
+            }
             CertificateName::Uri(uri) => self.uris == [uri.as_str()],
             CertificateName::Dns(dns) => self.dns == [dns.as_str()],
         }
@@ -247,6 +252,11 @@ impl CertificateRules {
         }
     }
 
+    /// Rules for this person.
+    pub fn of(&self, person: &PersonName) -> impl Iterator<Item = &CertificateRule> {
+        self.0.iter().filter(move |rule| rule.person == *person)
+    }
+
     /// Finds the rule for this person whose name has this text.
     fn by_text(&self, person: &PersonName, name: &str) -> Option<&CertificateRule> {
         self.0.iter().find(|rule| rule.person == *person && rule.name.to_string() == name)
@@ -269,9 +279,10 @@ impl<'t> PersonProof<'t> {
         if let Some(name) = text.strip_prefix(CERTIFICATE_KEY) {
             return Self { key: None, certificate: Some(name) };
         }
-        match text.split_once(AND) {
+        match text.split_once(PROOF_SEPARATOR) {
             Some((key, rest)) => {
-                Self { key: Some(key), certificate: Some(rest.trim_start_matches(CERTIFICATE_KEY)) }
+                let name = rest.strip_prefix(CERTIFICATE_KEY).unwrap_or(rest);
+                Self { key: Some(key), certificate: Some(name) }
             }
             None => Self { key: Some(text), certificate: None },
         }
@@ -305,7 +316,7 @@ impl<'t> PersonProof<'t> {
 impl fmt::Display for PersonProof<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.key, self.certificate) {
-            (Some(key), Some(name)) => write!(f, "{key}{AND}{CERTIFICATE_KEY}{name}"),
+            (Some(key), Some(name)) => write!(f, "{key}{PROOF_SEPARATOR}{CERTIFICATE_KEY}{name}"),
             (Some(key), None) => f.write_str(key),
             (None, Some(name)) => write!(f, "{CERTIFICATE_KEY}{name}"),
             (None, None) => Ok(()),
@@ -325,7 +336,8 @@ mod tests {
 
     fn names(dns: &[&str], uris: &[&str]) -> CertificateNames {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        CertificateNames { fingerprint: print(1), dns: owned(dns), uris: owned(uris) }
+        let (fingerprint, twins) = (print(1), vec![print(2)]);
+        CertificateNames { fingerprint, twins, dns: owned(dns), uris: owned(uris) }
     }
 
     fn rule(name: CertificateName, person: &str, scopes: &[&str]) -> CertificateRule {
@@ -435,6 +447,17 @@ mod tests {
         assert_eq!(rules.find(&names(&["ada.corp"], &[])).unwrap(), &pinned);
         let others = CertificateRules::new(vec![pinned, rule(san("ada.corp"), "bob", &[])]);
         assert!(others.find(&names(&["ada.corp"], &[])).is_err(), "two people");
+    }
+
+    /// The holder of a certificate cannot leave its rule by another encoding of its signature.
+    #[test]
+    fn fingerprint_rule_covers_twin() {
+        let pinned = rule(CertificateName::Fingerprint(print(2)), "ada", &["read"]);
+        let named = rule(san("ada.corp"), "ada", &[]);
+        let rules = CertificateRules::new(vec![named, pinned.clone()]);
+        assert_eq!(rules.find(&names(&["ada.corp"], &[])).unwrap(), &pinned);
+        let other = rule(CertificateName::Fingerprint(print(3)), "ada", &["read"]);
+        assert!(CertificateRules::new(vec![other]).find(&names(&[], &[])).is_err());
     }
 
     #[test]

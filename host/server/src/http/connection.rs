@@ -1,6 +1,7 @@
 //! Byte stream of an HTTP connection, with or without TLS, and the handshake that begins it.
 
 use super::http2_frames::FrameCounter;
+use crate::starting::refuse;
 use a2a_hub_rpc::write_timeout::WriteTimeout;
 use a2a_hub_tls::{ClientCertificate, ServerTls};
 use std::{
@@ -12,11 +13,12 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy, sink},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf},
     net::TcpStream,
     time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::either::Either;
 
 /// HTTP/2 connection preface, which is not a valid HTTP/1 method (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -33,9 +35,6 @@ const HANDSHAKE_RECORD: u8 = 22;
 
 /// Protocol of ALPN for HTTP/2 (RFC 9113, section 3.2).
 const H2: &[u8] = b"h2";
-
-/// Time for sending a refusal, and for the client to read it.
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Response to plain HTTP at a port with TLS.
 const USE_HTTPS: &str = "this port speaks HTTPS: write https:// in place of http://\n";
@@ -72,8 +71,7 @@ impl PlainConnection {
         client_timeout: Duration,
     ) -> Option<Secured> {
         let Some(tls) = tls else {
-            let stream = HttpStream::Plain(self.stream);
-            let connection = HttpConnection { stream, frames: None };
+            let connection = HttpConnection::new(Either::Left(self.stream));
             return Some(Secured { connection, certificate: None });
         };
         let limit = client_timeout.min(HANDSHAKE_TIMEOUT);
@@ -90,7 +88,7 @@ impl PlainConnection {
         }
     }
 
-    async fn handshake(self, tls: &ServerTls) -> io::Result<Option<Secured>> {
+    async fn handshake(mut self, tls: &ServerTls) -> io::Result<Option<Secured>> {
         let mut first = [0];
         if self.stream.get_ref().peek(&mut first).await? == 0 {
             return Ok(None);
@@ -99,8 +97,7 @@ impl PlainConnection {
             let is_http = first[0].is_ascii_uppercase();
             tracing::debug!(is_http, "a client speaks no TLS");
             if is_http {
-                // A client that does not read the refusal is disconnected.
-                let _ = timeout(REFUSAL_TIMEOUT, self.refuse_plain_http()).await;
+                refuse(&mut self.stream, use_https().as_bytes()).await;
             }
             return Ok(None);
         }
@@ -108,45 +105,55 @@ impl PlainConnection {
         let acceptor = TlsAcceptor::from(tls.server_config());
         let stream = Box::new(acceptor.accept(self.stream).await?);
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let certificate = chain.first().map(ClientCertificate::of_verified).map(Arc::new);
-        let connection = HttpConnection { stream: HttpStream::Tls(stream), frames: None };
+        let certificate = ClientCertificate::of_chain(chain).map(Arc::new);
+        let connection = HttpConnection::new(Either::Right(stream));
         Ok(Some(Secured { connection, certificate }))
     }
-
-    /// Sends the refusal, and reads the rest of the request: closing a connection with unread bytes
-    /// would reset it, and the client might lose the refusal.
-    async fn refuse_plain_http(mut self) -> io::Result<()> {
-        let response = format!(
-            "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
-             connection: close\r\ncontent-length: {}\r\n\r\n{USE_HTTPS}",
-            USE_HTTPS.len()
-        );
-        self.stream.write_all(response.as_bytes()).await?;
-        self.stream.shutdown().await?;
-        copy(&mut self.stream, &mut sink()).await.map(drop)
-    }
 }
 
-enum HttpStream {
-    Plain(WriteTimeout<TcpStream>),
-    /// Boxed: it is thirty times as large.
-    Tls(Box<TlsStream<WriteTimeout<TcpStream>>>),
+/// Refusal of plain HTTP at a port with TLS.
+fn use_https() -> String {
+    format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{USE_HTTPS}",
+        USE_HTTPS.len()
+    )
 }
+
+/// Byte stream without TLS, or with it. The latter is boxed: it is thirty times as large.
+type HttpStream = Either<WriteTimeout<TcpStream>, Box<TlsStream<WriteTimeout<TcpStream>>>>;
 
 /// Byte stream of a connection.
 pub(super) struct HttpConnection {
     stream: HttpStream,
+    /// Bytes that were read from the stream, and that its reader gets first.
+    unread: Vec<u8>,
     /// Counter of HTTP/2 frames.
     frames: Option<FrameCounter>,
 }
 
 impl HttpConnection {
+    fn new(stream: HttpStream) -> Self {
+        Self { stream, unread: Vec::new(), frames: None }
+    }
+
     /// Returns true if the client speaks HTTP/2: it chose that in the handshake or, without TLS, it
-    /// begins with the preface. The bytes stay in the stream.
-    pub(super) async fn speaks_http2(&self) -> io::Result<bool> {
-        let stream = match &self.stream {
-            HttpStream::Plain(stream) => stream,
-            HttpStream::Tls(stream) => return Ok(stream.get_ref().1.alpn_protocol() == Some(H2)),
+    /// begins with the preface. The reader of the connection gets these bytes again.
+    ///
+    /// After that choice, it waits until the client has sent as many bytes as the preface has: the
+    /// HTTP library waits for them without a limit, also during shutdown.
+    pub(super) async fn speaks_http2(&mut self) -> io::Result<bool> {
+        let stream = match &mut self.stream {
+            Either::Left(stream) => stream,
+            Either::Right(stream) => {
+                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(H2);
+                if is_http2 {
+                    let mut preface = [0; PREFACE.len()];
+                    stream.read_exact(&mut preface).await?;
+                    self.unread = preface.to_vec();
+                }
+                return Ok(is_http2);
+            }
         };
         let mut first = [0; PREFACE.len()];
         loop {
@@ -165,16 +172,6 @@ impl HttpConnection {
     }
 }
 
-/// Calls a method of the inner stream.
-macro_rules! on_stream {
-    ($connection:expr, $stream:ident => $call:expr) => {
-        match &mut $connection.stream {
-            HttpStream::Plain($stream) => $call,
-            HttpStream::Tls($stream) => $call,
-        }
-    };
-}
-
 impl AsyncRead for HttpConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -182,7 +179,14 @@ impl AsyncRead for HttpConnection {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = into.filled().len();
-        let read = ready!(on_stream!(self, stream => Pin::new(stream).poll_read(cx, into)));
+        let read = match self.unread.len().min(into.remaining()) {
+            0 => ready!(Pin::new(&mut self.stream).poll_read(cx, into)),
+            length => {
+                into.put_slice(&self.unread[..length]);
+                self.unread.drain(..length);
+                Ok(())
+            }
+        };
         let bytes = into.filled().get(before..).unwrap_or_default();
         let counted = self.frames.as_mut().map_or(Ok(()), |frames| frames.received(bytes));
         if let Err(flood) = counted {
@@ -199,7 +203,7 @@ impl AsyncWrite for HttpConnection {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(on_stream!(self, stream => Pin::new(stream).poll_write(cx, bytes)));
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
         if let (Ok(length), Some(frames)) = (&written, &mut self.frames) {
             frames.went(&bytes[..*length]);
         }
@@ -211,8 +215,7 @@ impl AsyncWrite for HttpConnection {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written =
-            ready!(on_stream!(self, stream => Pin::new(stream).poll_write_vectored(cx, bytes)));
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bytes));
         if let (Ok(length), Some(frames)) = (&written, &mut self.frames) {
             let mut remaining = *length;
             for piece in bytes {
@@ -225,17 +228,14 @@ impl AsyncWrite for HttpConnection {
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.stream {
-            HttpStream::Plain(stream) => stream.is_write_vectored(),
-            HttpStream::Tls(stream) => stream.is_write_vectored(),
-        }
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_stream!(self, stream => Pin::new(stream).poll_flush(cx))
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_stream!(self, stream => Pin::new(stream).poll_shutdown(cx))
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -14,10 +14,9 @@ pub(crate) struct HubNames(Arc<NameList>);
 
 struct NameList {
     names: Vec<HttpName>,
-    /// `localhost` with the port of the server.
-    localhost: HttpName,
-    /// Name under which the web page keeps its key.
-    page: HttpName,
+    /// `localhost` with the port of the server, and the name that its web page moves to. `None` for
+    /// a server with TLS whose certificate lacks that name.
+    page_move: Option<(HttpName, HttpName)>,
     /// Configured name or URL that leads to the hub from other machines.
     public: Option<String>,
 }
@@ -52,7 +51,9 @@ impl HubNames {
         let localhost = HttpName::of_localhost(at.port(), is_tls);
         let address = if at.ip().is_unspecified() { v4 } else { at };
         let page = HttpName::of_address(address, is_tls);
-        Self(Arc::new(NameList { names, localhost, page, public }))
+        let has_page = !is_tls || configured.contains(&page);
+        let page_move = has_page.then_some((localhost, page));
+        Self(Arc::new(NameList { names, page_move, public }))
     }
 
     /// True if a `Host` header or an authority with this value names the hub.
@@ -72,17 +73,20 @@ impl HubNames {
 
     /// True if an origin is one under which the web page may keep a key. That is any name but
     /// `localhost` at the server's own port: browsers try `::1` first, where another program may
-    /// listen, and its page would share the key.
+    /// listen, and its page would share the key. With TLS, another program lacks a certificate for
+    /// `localhost`, so a page that cannot move keeps its key there.
     pub(super) fn has_page(&self, origin: &str) -> bool {
-        !self.0.localhost.is_origin(origin) && self.has_origin(origin)
+        let is_left = |(localhost, _): &(HttpName, HttpName)| localhost.is_origin(origin);
+        !self.0.page_move.as_ref().is_some_and(is_left) && self.has_origin(origin)
     }
 
     /// Address of the web page for a request that names `localhost`, under which it keeps no key.
     pub(super) fn page_for(&self, headers: &HeaderMap, target: &Uri) -> Option<String> {
+        let (localhost, page) = self.0.page_move.as_ref()?;
         let host = only(headers, &header::HOST).ok()??;
-        let names_localhost = self.0.localhost.is_host(&HostPort::parse(host)?);
+        let names_localhost = localhost.is_host(&HostPort::parse(host)?);
         let path = target.path_and_query().map_or("/ui/", PathAndQuery::as_str);
-        names_localhost.then(|| format!("{}{path}", self.0.page))
+        names_localhost.then(|| format!("{page}{path}"))
     }
 
     /// Configured name or URL that leads to the hub from other machines, if any.
@@ -116,6 +120,25 @@ mod tests {
         ] {
             assert_eq!(names.has_page(origin), keeps_keys, "{origin}");
         }
+    }
+
+    #[test]
+    fn page_moves_to_certified_name_only() {
+        let moves = |certified: &[&str]| {
+            let names: Vec<_> =
+                certified.iter().map(|name| HttpName::parse(name).unwrap()).collect();
+            let names = HubNames::of_server("0.0.0.0:8443".parse().unwrap(), true, &names, None);
+            let headers = HeaderMap::from_iter([(header::HOST, "localhost:8443".parse().unwrap())]);
+            let moved = names.page_for(&headers, &"/ui/".parse().unwrap());
+            assert_eq!(names.has_page("https://localhost:8443"), moved.is_none(), "{certified:?}");
+            moved
+        };
+        let (localhost, address) = ("https://localhost:8443", "https://127.0.0.1:8443");
+        assert_eq!(moves(&[localhost]), None);
+        assert_eq!(moves(&[]), None, "a wildcard, for example");
+        assert_eq!(moves(&["https://hub.example:8443", localhost]), None);
+        let moved = moves(&[localhost, address]);
+        assert_eq!(moved.as_deref(), Some("https://127.0.0.1:8443/ui/"));
     }
 
     #[test]

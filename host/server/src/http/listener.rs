@@ -7,6 +7,7 @@ use super::{
     origin_guard::{CredentialEnd, OriginGuard, unauthenticated},
     reply,
 };
+use crate::starting::REFUSAL_TIMEOUT;
 use a2a_hub_protocol::error::A2aError;
 use a2a_hub_rpc::lineage::Lineages;
 use a2a_hub_rpc::peer::batch::PeerLookup;
@@ -63,9 +64,6 @@ const MAX_CALLS: u32 = 100;
 /// Maximum number of refused clients that receive the reason at the same time; further ones are
 /// disconnected.
 const REFUSALS: usize = 8;
-
-/// Timeout for sending a refusal.
-const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 
 /// Grace period of a connection that is to close: in HTTP/2 its client acknowledges the close.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
@@ -140,7 +138,7 @@ impl HttpListener {
                         let refusal =
                             with.refuse(connection, Arc::from(jsonrpc::quota_error(&why)));
                         // A client that does not read the refusal is disconnected.
-                        let _ = timeout(REFUSAL_WAIT, refusal).await;
+                        let _ = timeout(REFUSAL_TIMEOUT, refusal).await;
                     }
                 }
             });
@@ -268,25 +266,24 @@ fn until_its_end(body: Body, busy: Busy) -> Body {
 /// break off.
 async fn answer_until_end(
     answer: impl Future<Output = Result<Response, Infallible>>,
-    CredentialEnd { revoked, expires_in, why, why_expired }: CredentialEnd,
+    CredentialEnd { revoked, why, expiry }: CredentialEnd,
     path: &str,
 ) -> Result<Response, Infallible> {
-    let expires_at = expires_in.and_then(|it| Instant::now().checked_add(it));
-    // True once it has expired, and false once it is taken away.
-    let ended = move |revoked: CancellationToken| async move {
-        let expired = OptionFuture::from(expires_at.map(sleep_until));
+    let expiry = expiry.and_then(|(it, why)| Some((Instant::now().checked_add(it)?, why)));
+    let mut ended = Box::pin(async move {
+        let expired = expiry.map(async |(at, why)| {
+            sleep_until(at).await;
+            why
+        });
         tokio::select! {
             biased;
-            () = revoked.cancelled() => false,
-            Some(()) = expired => true,
+            () = revoked.cancelled() => why,
+            Some(why) = OptionFuture::from(expired) => why,
         }
-    };
+    });
     let answer = tokio::select! {
         biased;
-        has_expired = ended(revoked.clone()) => {
-            let why = if has_expired { &why_expired } else { &why };
-            return Ok(unauthenticated(why, path));
-        }
+        why = &mut ended => return Ok(unauthenticated(&why, path)),
         answer = answer => answer?,
     };
     Ok(answer.map(|body| {
@@ -294,7 +291,7 @@ async fn answer_until_end(
             return body;
         }
         let has_ended = Arc::new(AtomicBool::new(false));
-        let (mark, ended) = (has_ended.clone(), ended(revoked));
+        let mark = Arc::clone(&has_ended);
         let until_end = async move {
             ended.await;
             mark.store(true, Ordering::Relaxed);
@@ -454,9 +451,8 @@ mod tests {
         let refused = async |revoked: bool, expires_in: Duration| {
             let end = CredentialEnd {
                 revoked: CancellationToken::new(),
-                expires_in: Some(expires_in),
                 why: NoPerson::Unknown.into(),
-                why_expired: NoPerson::Expired.into(),
+                expiry: Some((expires_in, NoPerson::Expired.into())),
             };
             if revoked {
                 end.revoked.cancel();

@@ -72,12 +72,11 @@ pub(crate) struct OriginGuard {
 pub(super) struct CredentialEnd {
     /// Cancelled when the credential is taken away.
     pub(super) revoked: CancellationToken,
-    /// Time until it expires; `None` if it does not.
-    pub(super) expires_in: Option<Duration>,
     /// Error of further requests with it, once it is taken away.
     pub(super) why: Unidentified,
-    /// Error of further requests with it, once it has expired.
-    pub(super) why_expired: Unidentified,
+    /// Time until it expires, and the error of further requests with it then; `None` if it does
+    /// not expire.
+    pub(super) expiry: Option<(Duration, Unidentified)>,
 }
 
 /// Thumbprint of the key that a browser presents for its pairing, with a proof that counts. An
@@ -125,7 +124,8 @@ impl OriginGuard {
         let identified = match caller.certificate() {
             None => identified,
             Some(certificate) => {
-                let certified = self.people.identify_certificate(&certificate.names);
+                let (names, end) = (&certificate.names, certificate.validity.not_after);
+                let certified = self.people.identify_certificate(names, end);
                 let certified = certified.map(|person| {
                     let principal = person.principal.clone();
                     certified_person = Some(person);
@@ -134,32 +134,31 @@ impl OriginGuard {
                 identify_certified(kernel, headers, identified, certified)
             }
         };
-        let is_person = matches!(identified, Ok(Principal::Person { .. }));
-        let certified_person = certified_person.filter(|_| is_person && proven_person.is_none());
-        let end = match (proven_person, proven_device) {
-            (None, None) if certified_person.is_some() => certified_person.and_then(|person| {
-                let Principal::Person { name, .. } = person.principal else { return None };
-                let no_person = || NoCertificate::NoPerson(name.clone()).into();
-                let (why, why_expired) = (no_person(), no_person());
-                Some(CredentialEnd { revoked: person.revoked, expires_in: None, why, why_expired })
-            }),
-            (Some(person), _) => {
+        let end = match (proven_person, proven_device, certified_person) {
+            (Some(person), ..) => {
                 if person.is_new_use {
                     self.people.store_last_use(&person.principal).await;
                 }
-                let (revoked, expires_in) = (person.revoked, person.expires_in);
-                let (why, why_expired) = (NoPerson::Unknown.into(), NoPerson::Expired.into());
-                Some(CredentialEnd { revoked, expires_in, why, why_expired })
+                let expiry = person.expires_in.map(|it| (it, NoPerson::Expired.into()));
+                let why = NoPerson::Unknown.into();
+                Some(CredentialEnd { revoked: person.revoked, why, expiry })
             }
-            (None, Some(device)) => {
+            (None, Some(device), _) => {
                 if device.is_new_use {
                     self.devices.store_last_use().await;
                 }
-                let unknown = || Unidentified::Device(NoDevice::Unknown);
-                let (why, why_expired) = (unknown(), unknown());
-                Some(CredentialEnd { revoked: device.removed, expires_in: None, why, why_expired })
+                let why = NoDevice::Unknown.into();
+                Some(CredentialEnd { revoked: device.removed, why, expiry: None })
             }
-            (None, None) => None,
+            (None, None, Some(person)) => match &identified {
+                Ok(Principal::Person { name, .. }) => {
+                    let why = NoCertificate::NoPerson(name.clone()).into();
+                    Some(CredentialEnd { revoked: person.revoked, why, expiry: None })
+                }
+                // The program of an agent, or nobody.
+                Ok(_) | Err(_) => None,
+            },
+            (None, None, None) => None,
         };
         let path = request.uri().path();
         let is_open = matches!(*request.method(), Method::GET | Method::HEAD)

@@ -13,9 +13,7 @@ use axum::{Router, body::Body, extract::Request, routing::get};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
     version::TLS13,
 };
 use std::{fs, io, net::SocketAddr, sync::Arc, time::Duration};
@@ -44,7 +42,7 @@ struct HttpsServer {
     /// One permit for each request to `/wait`.
     begun: Arc<Semaphore>,
     stop: CancellationToken,
-    _serving: JoinSet<()>,
+    serving: JoinSet<()>,
 }
 
 impl HttpsServer {
@@ -81,7 +79,7 @@ impl HttpsServer {
         let guard = OriginGuard::new(names, tokens, Arc::default(), Arc::default());
         let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
         serving.spawn(listener.serve(guard, routes, stop.clone()));
-        Self { address, dir, ca, tls, release, begun, stop, _serving: serving }
+        Self { address, dir, ca, tls, release, begun, stop, serving }
     }
 
     fn content() -> TestCertificate<'static> {
@@ -97,19 +95,8 @@ impl HttpsServer {
         alpn: &[u8],
         certificate: Option<&IssuedCertificate>,
     ) -> io::Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.ca.cert().as_bytes()).unwrap()).unwrap();
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_protocol_versions(&[&TLS13]).unwrap();
-        let builder = builder.with_root_certificates(roots);
-        let mut config = match certificate {
-            None => builder.with_no_client_auth(),
-            Some(IssuedCertificate { cert, key }) => {
-                let cert = CertificateDer::from_pem_slice(cert.as_bytes()).unwrap();
-                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(vec![cert], key).unwrap()
-            }
-        };
+        let identity = certificate.map(IssuedCertificate::identity);
+        let mut config = self.ca.client_config(identity.as_ref(), &[&TLS13]);
         config.alpn_protocols = vec![alpn.to_vec()];
         let name = ServerName::try_from("localhost").unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, self.tcp().await).await
@@ -203,6 +190,29 @@ async fn slow_handshake_is_cut_off() {
     // How each connection ends does not matter: its bytes were read, or they were not.
     let _ = timeout(Duration::from_secs(10), ends).await.unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(300));
+}
+
+/// A client that chooses HTTP/2 in the handshake, and sends no preface, or the begin of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_preface_delays_no_shutdown() {
+    const PREFACE_BEGIN: &[u8] = b"PRI * HTTP";
+    let mut server = HttpsServer::new(16, LONG, false).await;
+    let silent = server.connect(b"h2", None).await.unwrap();
+    let mut half = server.connect(b"h2", None).await.unwrap();
+    half.write_all(PREFACE_BEGIN).await.unwrap();
+    // Both connections have ended their handshakes then.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    server.stop.cancel();
+    let ended = timeout(Duration::from_secs(10), server.serving.join_next()).await;
+    ended.unwrap().unwrap().unwrap();
+    drop((silent, half));
+    let server = HttpsServer::new(16, Duration::from_millis(500), false).await;
+    let mut silent = server.connect(b"h2", None).await.unwrap();
+    let mut half = server.connect(b"h2", None).await.unwrap();
+    half.write_all(PREFACE_BEGIN).await.unwrap();
+    let ends = async { tokio::join!(read_all(&mut silent), read_all(&mut half)) };
+    // A client that is never served is disconnected.
+    let _ = timeout(Duration::from_secs(10), ends).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

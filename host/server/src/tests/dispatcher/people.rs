@@ -9,7 +9,7 @@ use a2a_hub_core::{
     access_control::rule_for_people,
     identity::{
         KeyScope, PersonName, PersonRole,
-        PersonRule::{Always, Heir, Initiator, May, Never},
+        PersonRule::{Always, Initiator, May, Never},
     },
 };
 use a2a_hub_protocol::hub::methods::operation;
@@ -74,7 +74,7 @@ async fn table_decides_for_each_method_role_and_scope() {
                 let may = match rule {
                     Always => true,
                     Never => false,
-                    May(scope) | Initiator(scope) | Heir(scope) => has(scope) && role_has(scope),
+                    May(scope) | Initiator(scope) => has(scope) && role_has(scope),
                 };
                 // The task of the example is unknown, so for worktrees it is somebody else's.
                 let is_of_worktree = ["hub/tasks/diff", "hub/tasks/apply", "hub/tasks/discard"]
