@@ -3,7 +3,7 @@
 use super::Access;
 use crate::identity::{
     KeyScope::{Admin, AdminGrant, Answer, Apply, Cancel, Push, Read, Send},
-    PersonRule::{self, Always, Heir, Initiator, May, Never},
+    PersonRule::{self, Always, Initiator, May, Never},
 };
 use a2a_hub_protocol::{
     boards::BoardRequest,
@@ -95,7 +95,7 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         }
         // Whether it passed to the person is checked besides, and the agents of the key.
         Operation::AcceptSchedule { .. } | Operation::Trigger(TriggerRequest::Accept(_)) => {
-            (Access::Operate, Heir(Send))
+            (Access::Operate, May(Send))
         }
         // Settings, schedules and triggers are the operator's, in one file for all tenants.
         Operation::ReloadConfig
@@ -207,15 +207,13 @@ mod tests {
                     let may = match rule {
                         Always => true,
                         Never => false,
-                        May(needed) | Initiator(needed) | Heir(needed) => {
-                            needed == scope && has_role
-                        }
+                        May(needed) | Initiator(needed) => needed == scope && has_role,
                     };
                     assert_eq!(key.may(rule).is_ok(), may, "{} {role:?} {scope:?}", method.name);
                 }
                 let may = rights(role, &[]).may(rule).is_ok();
                 let is_explicit = match rule {
-                    May(scope) | Initiator(scope) | Heir(scope) => scope.is_explicit(),
+                    May(scope) | Initiator(scope) => scope.is_explicit(),
                     Always | Never => false,
                 };
                 assert!(!(may && is_explicit), "{} is for keys that name it", method.name);

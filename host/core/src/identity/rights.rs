@@ -20,8 +20,6 @@ pub enum PersonRule {
     May(KeyScope),
     /// A person with this scope may, if the task is the person's own.
     Initiator(KeyScope),
-    /// A person with this scope may, if the automation passed to the person.
-    Heir(KeyScope),
 }
 
 /// Rights of a person with one key.
@@ -95,6 +93,12 @@ pub enum RightsDenied {
          tasks of another person are no part of them, and the operator alone gives `admin:grant`"
     )]
     WiderKey(PersonName),
+    /// Automation has none of the limits of the key.
+    #[error(
+        "runs of schedules and triggers call all agents that their agent may call, and this key of {0} leaves these out \
+         (`send:AGENT:alone`): accept it by another key"
+    )]
+    Unlimited(PersonName),
     /// Agents serve all tenants.
     #[error(
         "{0} belongs to a tenant, and grants count for agents of all tenants: they are for the operator"
@@ -163,9 +167,7 @@ impl PersonRights {
         match rule {
             PersonRule::Never => Err(RightsDenied::Never(self.name.clone())),
             PersonRule::Always => Ok(()),
-            PersonRule::May(scope) | PersonRule::Initiator(scope) | PersonRule::Heir(scope) => {
-                self.require(scope)
-            }
+            PersonRule::May(scope) | PersonRule::Initiator(scope) => self.require(scope),
         }
     }
 
@@ -221,6 +223,20 @@ impl PersonRights {
     /// If the key reads some tasks only.
     pub fn require_all(&self) -> Result<(), RightsDenied> {
         if self.sees_all() { Ok(()) } else { Err(RightsDenied::Everything(self.name.clone())) }
+    }
+
+    /// Checks that the person may accept automation that sends to this agent. Its runs have none of
+    /// the limits of the key.
+    ///
+    /// # Errors
+    ///
+    /// If the key is for other agents, or limits the agents below that one.
+    pub fn may_accept_automation(&self, agent: Option<&AgentId>) -> Result<(), RightsDenied> {
+        self.may_send_to(agent, None)?;
+        match agent.and_then(|agent| self.scopes.reach(agent, None)) {
+            Some(_) => Err(RightsDenied::Unlimited(self.name.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Checks that a message may begin a task at this agent for this skill; `None` for an agent
@@ -370,6 +386,23 @@ mod tests {
         assert!(skill.may_send_to(Some(&echo), Some("sum")).is_ok());
         let refused = skill.may_send_to(Some(&echo), Some("other")).unwrap_err().to_string();
         assert!(refused.contains("`echo/sum` only: name that agent, and the skill"), "{refused}");
+    }
+
+    /// Rows: scopes of a key, and whether it accepts automation that sends to `flow`.
+    #[test]
+    fn limited_key_accepts_no_unlimited_runs() {
+        let flow = AgentId::parse("flow").unwrap();
+        for (scopes, may) in [
+            (&[][..], true),
+            (&["send:flow"], true),
+            (&["send:flow:alone"], false),
+            (&["send:flow:alone", "send:codex"], false),
+            (&["send:flow:alone", "send:flow"], true),
+            (&["send:echo"], false),
+        ] {
+            let rights = rights(PersonRole::Member, scopes);
+            assert_eq!(rights.may_accept_automation(Some(&flow)).is_ok(), may, "{scopes:?}");
+        }
     }
 
     #[test]

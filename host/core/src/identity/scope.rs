@@ -137,7 +137,7 @@ impl KeyScopes {
     }
 
     /// The scope of messages that begin tasks.
-    pub(crate) fn sending() -> Self {
+    pub fn sending() -> Self {
         Self { scopes: BTreeMap::from([(KeyScope::Send, BTreeSet::new())]) }
     }
 

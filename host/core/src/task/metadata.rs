@@ -13,7 +13,7 @@ use crate::{
 };
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
-    id::{MessageId, QuestionId, TaskId},
+    id::{AgentId, MessageId, QuestionId, TaskId},
     message::{Message, Metadata, Role},
     permission::{ANSWERED_BY_RULE, PermissionRequest, RuleAnswer},
     question::{QUESTION, Question, QuestionKind},
@@ -159,6 +159,11 @@ pub fn reachable_agents(task: &Task) -> Option<Vec<String>> {
     let named = task.metadata.as_ref()?.get(REACHABLE_AGENTS)?;
     let ids = named.as_array().into_iter().flatten();
     Some(ids.filter_map(|id| id.as_str().map(str::to_owned)).collect())
+}
+
+/// True if the tree of a task may reach an agent.
+pub fn may_reach(task: &Task, agent: &AgentId) -> bool {
+    reachable_agents(task).is_none_or(|reach| reach.iter().any(|id| id == agent.as_str()))
 }
 
 /// The same as a metadata member, for a task that follows this one or is below it.

@@ -13,7 +13,7 @@ use a2a_hub_core::{
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId, TenantId},
-    operation::{Answer, Operation},
+    operation::{Answer, Operation, PersonInfo},
     task::TaskState,
 };
 use a2a_hub_store::Head;
@@ -90,10 +90,10 @@ impl OwnedRuns<'_> {
             return OwnerInfo { name: None, offered: false, tenant: Some(TenantId::default()) };
         };
         match self.0.people.holder(&OwnedAutomation { kind, name, owner }) {
-            Some((person, accepted)) => OwnerInfo {
-                name: Some(person.name.to_string()),
+            Some((person, tenant, accepted)) => OwnerInfo {
+                name: Some(person.to_string()),
                 offered: !accepted,
-                tenant: Some(person.tenant),
+                tenant: Some(tenant),
             },
             None => OwnerInfo { name: Some(owner.to_string()), offered: false, tenant: None },
         }
@@ -117,7 +117,7 @@ impl OwnedRuns<'_> {
         let rights = self.0.rights_of(&caller.principal)?;
         if let Some(rights) = &rights {
             let agent = agent.map(|named| self.0.named(named).unwrap_or_else(|_| named.clone()));
-            rights.may_send_to(agent.as_ref(), None)?;
+            rights.may_accept_automation(agent.as_ref())?;
         }
         Ok(self.0.people.accept(automation, rights.as_ref().map(|rights| &rights.name)).await?)
     }
@@ -153,10 +153,11 @@ impl OwnedRuns<'_> {
 
     /// Unfinished tasks that a person began. None if they cannot be read: a person is removed all
     /// the same.
-    pub(super) async fn tasks_of_person(&self, name: &str) -> Vec<TaskId> {
-        let Ok(name) = PersonName::parse(name) else { return Vec::new() };
+    pub(super) async fn tasks_of_person(&self, person: &PersonInfo) -> Vec<TaskId> {
+        let Ok(name) = PersonName::parse(&person.name) else { return Vec::new() };
+        let Ok(tenant) = TenantId::parse(&person.tenant) else { return Vec::new() };
         let by = Principal::Person { name, key: String::new() };
-        self.0.tasks.unfinished_of(&by.identity()).await.unwrap_or_else(|why| {
+        self.0.tasks.unfinished_of(&by.identity(), tenant).await.unwrap_or_else(|why| {
             tracing::warn!(%why, "cannot read which tasks of a removed person go on");
             Vec::new()
         })

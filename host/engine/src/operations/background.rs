@@ -40,14 +40,24 @@ impl Hub {
         let (hub, by) = (self.clone(), caller.clone());
         let change = async move {
             let owned_runs = OwnedRuns(&hub);
-            let automation = owned_runs.owned_automation();
+            let automation = match &request {
+                PeopleRequest::Add { .. }
+                | PeopleRequest::SetRole { .. }
+                | PeopleRequest::Remove { .. } => owned_runs.owned_automation(),
+                PeopleRequest::List
+                | PeopleRequest::NewKey(_)
+                | PeopleRequest::RevokeKey { .. }
+                | PeopleRequest::Invite(_)
+                | PeopleRequest::Join { .. }
+                | PeopleRequest::Me => Vec::new(),
+            };
             let owned: Vec<_> = automation
                 .iter()
                 .map(|(kind, name, owner)| OwnedAutomation { kind: *kind, name, owner })
                 .collect();
             let mut report = hub.people.perform(&by, request, &owned).await?;
             if let PeopleReport::Removed(removed) = &mut report {
-                removed.tasks = owned_runs.tasks_of_person(&removed.person.name).await;
+                removed.tasks = owned_runs.tasks_of_person(&removed.person).await;
             }
             Ok(report)
         };

@@ -7,7 +7,7 @@ use crate::{
     observability::hub_events::{EventFilter, Listener},
     tasks::{Notices, Questions, VisibleTasks},
 };
-use a2a_hub_core::access_control::{Caller, Principal};
+use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::event::HubEvent,
@@ -33,18 +33,19 @@ impl Hub {
         admitted.finish(self.stored_view(client_context, operation).await)
     }
 
-    /// Tasks that the caller sees, if these are not all of the tenant.
-    pub(super) fn visible(&self, caller: &Principal) -> Result<Option<VisibleTasks>, A2aError> {
-        Ok(VisibleTasks::of(&self.tasks, self.rights_of(caller)?))
-    }
-
     /// Carries out an operation on tasks that the caller sees, and on what belongs to them.
     pub(super) async fn perform_on_visible(
         &self,
         caller: &Caller,
         operation: Operation,
     ) -> Result<Answer, HubError> {
-        let visible = self.visible(&caller.principal)?;
+        let rights = self.rights_of(&caller.principal)?;
+        if let Operation::Question(request) = operation {
+            let questions = Questions(&self.tasks, rights);
+            let answer = Box::pin(questions.perform(caller, request)).await?;
+            return Ok(Answer::Question(answer));
+        }
+        let visible = VisibleTasks::of(&self.tasks, rights);
         #[expect(clippy::wildcard_enum_match_arm, reason = "the caller hands over no other")]
         Ok(match operation {
             Operation::ListTasks(mut query) => {
@@ -81,11 +82,6 @@ impl Hub {
                 }
                 None => self.pushes.deliveries(&caller.tenant, dead_only, limit).await?,
             }),
-            Operation::Question(request) => {
-                let rights = self.rights_of(&caller.principal)?;
-                let questions = Questions(&self.tasks, rights);
-                Answer::Question(Box::pin(questions.perform(caller, request)).await?)
-            }
             Operation::Notice(request) => {
                 Answer::Notice(Notices(&self.tasks, visible).perform(caller, request).await?)
             }
@@ -99,7 +95,8 @@ impl Hub {
     /// Subscribes to the events of the hub, as far as the caller sees their tasks.
     pub(super) fn watch(&self, caller: &Caller) -> Result<Listener, A2aError> {
         let listener = self.events.subscribe(&caller.tenant);
-        let Some(visible) = self.visible(&caller.principal)? else { return Ok(listener) };
+        let visible = VisibleTasks::of(&self.tasks, self.rights_of(&caller.principal)?);
+        let Some(visible) = visible else { return Ok(listener) };
         let filter: EventFilter = Arc::new(move |event: Arc<HubEvent>| {
             let visible = visible.clone();
             Box::pin(async move {

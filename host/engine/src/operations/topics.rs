@@ -11,9 +11,10 @@ use a2a_hub_core::{
 use a2a_hub_protocol::topics::TopicSource;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
-    id::{AgentId, TaskId},
+    id::AgentId,
     operation::{TopicAnswer, TopicRequest},
     scheduled::AutomatedRun,
+    task::Task,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -29,11 +30,12 @@ pub(super) async fn perform(
     })?;
     let source = match &caller.principal {
         Principal::AgentTask { agent, task } => {
-            let source = source_of(hub, caller, agent, task).await?;
+            let agent = require_delegation(hub, agent, "topics")?;
+            let stored = hub.tasks.get(task).await?.task;
             if let TopicRequest::Publish { .. } = &request {
-                require_open_reach(hub, task).await?;
+                require_open_reach(&stored)?;
             }
-            source
+            source_of(caller, &agent, &stored)
         }
         Principal::Operator
         | Principal::OperatorHttp
@@ -51,9 +53,8 @@ pub(super) async fn perform(
 
 /// Refuses messages to topics from a tree of tasks that may reach some agents only: a trigger could
 /// begin a task at any other.
-async fn require_open_reach(hub: &HubParts, task: &TaskId) -> Result<(), HubError> {
-    let stored = hub.tasks.get(task).await?.task;
-    let Some(reach) = metadata::reachable_agents(&stored) else { return Ok(()) };
+fn require_open_reach(task: &Task) -> Result<(), HubError> {
+    let Some(reach) = metadata::reachable_agents(task) else { return Ok(()) };
     let why = format!(
         "the API key that began this work reaches {} agents by name (`send:AGENT:alone`), and a message to a topic may begin a \
          task at any",
@@ -64,21 +65,14 @@ async fn require_open_reach(hub: &HubParts, task: &TaskId) -> Result<(), HubErro
 
 /// Origin of what an agent's program publishes: its task, the triggers that led to that, and the
 /// most that it may do.
-async fn source_of(
-    hub: &HubParts,
-    caller: &Caller,
-    id: &AgentId,
-    task: &TaskId,
-) -> Result<TopicSource, HubError> {
-    let agent = require_delegation(hub, id, "topics")?;
-    let stored = hub.tasks.get(task).await?.task;
-    let run = AutomatedRun::from_metadata(stored.metadata.as_ref());
-    Ok(TopicSource {
+fn source_of(caller: &Caller, agent: &Agent, task: &Task) -> TopicSource {
+    let run = AutomatedRun::from_metadata(task.metadata.as_ref());
+    TopicSource {
         publisher: caller.principal.identity(),
-        task_id: Some(task.to_string()),
+        task_id: Some(task.id.to_string()),
         triggers: run.map(|run| run.triggers()).unwrap_or_default(),
-        permissions: Some(agent.permissions_of_chain(&stored).word().to_owned()),
-    })
+        permissions: Some(agent.permissions_of_chain(task).word().to_owned()),
+    }
 }
 
 /// Refuses `feature` to the programs of an agent that may call no other one.

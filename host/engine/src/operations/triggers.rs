@@ -25,6 +25,7 @@ use a2a_hub_config::{TriggerOn, TriggerSource};
 use a2a_hub_core::{
     access_control::{Caller, Principal},
     identity::{AutomationKind, AutomationSuspended},
+    task::metadata,
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -188,6 +189,10 @@ impl<'h> TriggerOperations<'h> {
         let (poll, was_running) = {
             let mut states = self.triggers.states().await?;
             let Some(memory) = states.get_mut(name) else { return Ok(()) };
+            if memory.state.paused && !memory.state.stopped {
+                // A problem of its owner has ended; no poll of the source would clear it.
+                self.triggers.set_problem(name, None);
+            }
             let is_due = memory.next_poll.is_none_or(|next| next <= now);
             if !memory.state.is_active() {
                 // Tasks that end during a pause are no events.
@@ -345,6 +350,11 @@ impl<'h> TriggerOperations<'h> {
             let after = run.map(|run| run.triggers()).unwrap_or_default();
             if after.iter().any(|it| it == name) {
                 tracing::debug!(trigger = name, task = %id, "ignored a task that the trigger caused itself");
+                continue;
+            }
+            if metadata::reachable_agents(&stored.task).is_some() {
+                // Its key begins no work at other agents (`send:AGENT:alone`).
+                tracing::debug!(trigger = name, task = %id, "ignored a task that may reach some agents only");
                 continue;
             }
             events.push(TriggerEvent::Task(EndedTask {

@@ -33,11 +33,15 @@ impl People {
         Ok((person.name.clone(), person.tenant.clone()))
     }
 
-    /// Person as whom this automation runs once accepted, and whether it is. `None` if its owner
-    /// was removed, and it passed to nobody.
-    pub(crate) fn holder(&self, automation: &OwnedAutomation<'_>) -> Option<(Person, bool)> {
+    /// Person as whom this automation runs once accepted, the person's tenant, and whether it is
+    /// accepted. `None` if its owner was removed, and it passed to nobody.
+    pub(crate) fn holder(
+        &self,
+        automation: &OwnedAutomation<'_>,
+    ) -> Option<(PersonName, TenantId, bool)> {
         let known = self.known.read();
-        automation.holder(&known.by_name).map(|(person, accepted)| (person.clone(), accepted))
+        let (person, accepted) = automation.holder(&known.by_name)?;
+        Some((person.name.clone(), person.tenant.clone(), accepted))
     }
 
     /// Accepts automation that passed to a person: for that person (`by`), or for the operator

@@ -29,7 +29,7 @@ const LISTED_AFTER_EXPIRY: Duration = Duration::from_hours(24 * 30);
 
 impl People {
     /// Carries out a request. The caller's access has been checked. `automation` is that of the
-    /// configuration with owners, which a removed person leaves.
+    /// configuration with owners.
     pub(crate) async fn perform(
         &self,
         caller: &Caller,
@@ -43,10 +43,10 @@ impl People {
         Ok(match request {
             PeopleRequest::List => PeopleReport::List(self.list(&self.giver(caller)?)),
             PeopleRequest::Add { name, role } => {
-                PeopleReport::Person(self.add(caller, &name, &role).await?)
+                PeopleReport::Person(self.add(caller, &name, &role, automation).await?)
             }
             PeopleRequest::SetRole { name, role } => {
-                PeopleReport::Person(self.set_role(caller, &name, &role).await?)
+                PeopleReport::Person(self.set_role(caller, &name, &role, automation).await?)
             }
             PeopleRequest::Remove { name, to, dry_run } => {
                 let removed = self.remove(caller, &name, to.as_deref(), dry_run, automation);
@@ -95,10 +95,25 @@ impl People {
         CallerInfo { caller: caller.to_string(), person, key }
     }
 
-    async fn add(&self, caller: &Caller, name: &str, role: &str) -> Result<PersonInfo, A2aError> {
+    async fn add(
+        &self,
+        caller: &Caller,
+        name: &str,
+        role: &str,
+        automation: &[OwnedAutomation<'_>],
+    ) -> Result<PersonInfo, A2aError> {
         let (name, role) = (name_of(name)?, role_of(role)?);
         let _changing = self.changing.lock().await;
         let giver = self.giver(caller)?;
+        let is_configured = automation.iter().any(|one| *one.owner == name)
+            || self.certificates.of(&name).next().is_some();
+        if giver.0.is_some() && is_configured {
+            let why = format!(
+                "the operator's configuration names `{name}`, as an owner of schedules or triggers or with a client \
+                 certificate: the operator adds this person"
+            );
+            return Err(A2aError::new(ErrorKind::PermissionDenied, why));
+        }
         let tenant = giver.0.as_ref().map_or(&caller.tenant, |rights| &rights.tenant);
         let (is_taken, count) = {
             let known = self.known.read();
@@ -141,15 +156,24 @@ impl People {
         caller: &Caller,
         name: &str,
         role: &str,
+        automation: &[OwnedAutomation<'_>],
     ) -> Result<PersonInfo, A2aError> {
         let role = role_of(role)?;
         let _changing = self.changing.lock().await;
         let giver = self.giver(caller)?;
         let person = self.person(&giver, name)?;
         if role > person.role {
-            // The keys get more than they had, so they get no more than the giver has.
+            // All credentials get more than they had, so they get no more than the giver has.
+            let certificates = self.certificates.of(&person.name).map(|rule| &rule.scopes);
+            let sending = KeyScopes::sending();
+            let known = self.known.read();
+            let runs = |one: &&OwnedAutomation<'_>| {
+                one.holder(&known.by_name).is_some_and(|(holder, _)| holder.name == person.name)
+            };
+            let runs = automation.iter().find(runs).map(|_| &sending);
             let keys = person.keys.iter().map(|key| &key.scopes);
-            let mut scopes = keys.chain(person.invitations.iter().map(|one| &one.scopes));
+            let keys = keys.chain(person.invitations.iter().map(|one| &one.scopes));
+            let mut scopes = keys.chain(certificates).chain(runs);
             scopes.try_for_each(|scopes| giver.may_give(scopes, &person.name))?;
         }
         let changed = self.store(Person { role, ..person }).await?;

@@ -52,9 +52,8 @@ struct KnownPeople {
     by_name: BTreeMap<PersonName, Person>,
     /// Person of each key, by the key's id.
     keys: HashMap<String, KnownKey>,
-    /// Ends of the client certificates of people who have used one. Cancelled when the person is
-    /// removed.
-    certified: HashMap<PersonName, CancellationToken>,
+    /// What is known of each person's client certificates.
+    certified: HashMap<PersonName, CertifiedPerson>,
     /// True once this process has known a person.
     has_known_any: bool,
 }
@@ -63,6 +62,16 @@ struct KnownKey {
     person: PersonName,
     /// Cancelled when the key is revoked, which ends its streams.
     revoked: CancellationToken,
+}
+
+/// Client certificates of a person.
+#[derive(Default)]
+struct CertifiedPerson {
+    /// Cancelled when the person is removed.
+    removed: CancellationToken,
+    /// Last second of each certificate, by the text of its rule's name: the latest one that came
+    /// with a request. Seconds since 1970.
+    ends: HashMap<String, u64>,
 }
 
 /// Person whose key came with a request.
@@ -105,6 +114,7 @@ impl KnownPeople {
             let (name, revoked) = (person.name.clone(), CancellationToken::new());
             self.keys.entry(key.id.clone()).or_insert(KnownKey { person: name, revoked });
         }
+        self.certified.entry(person.name.clone()).or_default();
         self.by_name.insert(person.name.clone(), person);
         self.has_known_any = true;
     }
@@ -115,8 +125,8 @@ impl KnownPeople {
 
     fn forget(&mut self, name: &PersonName) {
         self.forget_keys(name, |_| false);
-        if let Some(end) = self.certified.remove(name) {
-            end.cancel();
+        if let Some(certified) = self.certified.remove(name) {
+            certified.removed.cancel();
         }
         self.by_name.remove(name);
     }
@@ -216,16 +226,19 @@ impl People {
     }
 
     /// Rights of a person with the credentials of a [`PersonProof`]; `None` if one of them counts
-    /// no more.
+    /// no more. They end with the first of these.
     pub fn rights(&self, name: &PersonName, proof: &str) -> Option<PersonRights> {
-        let known = self.known.read();
+        let (known, proof) = (self.known.read(), PersonProof::parse(proof));
         let person = known.by_name.get(name)?;
-        PersonProof::parse(proof).rights(
+        let mut rights = proof.rights(
             name,
             &self.certificates,
             |key| person.rights(key, &clock::now()),
             |scopes| person.rights_within(scopes),
-        )
+        )?;
+        let end = proof.certificate.and_then(|rule| known.certificate_end(name, rule));
+        rights.expires_at = [rights.expires_at, end].into_iter().flatten().min();
+        Some(rights)
     }
 
     /// Stores the times of the latest requests of a person's keys. A failure is logged: only the

@@ -348,6 +348,7 @@ async fn unstored_removal_can_be_repeated() {
 async fn certificate_counts_while_its_person_is_known() {
     let names = |uri: &str| CertificateNames {
         fingerprint: CertificateFingerprint::of_digest([1; 32]),
+        twins: Vec::new(),
         dns: Vec::new(),
         uris: vec![uri.to_owned()],
     };
@@ -359,7 +360,7 @@ async fn certificate_counts_while_its_person_is_known() {
     let rules = vec![rule("spiffe://corp/ada", "ada"), rule("spiffe://corp/bob", "bob")];
     let TestPeople { people, storage } = TestPeople::new().await;
     let it = TestPeople { people: people.with_certificates(CertificateRules::new(rules)), storage };
-    let prove = |uri: &str| it.people.identify_certificate(&names(uri));
+    let prove = |uri: &str| it.people.identify_certificate(&names(uri), u64::MAX);
     assert!(matches!(prove("spiffe://corp/ada"), Err(NoCertificate::NoPerson(_))));
     it.add("ada", "owner").await.unwrap();
     let proven = prove("spiffe://corp/ada").unwrap();
@@ -507,4 +508,41 @@ async fn made_keys_end_with_the_key_that_made_them() {
     let PeopleReport::Invitation(invited) = invited else { panic!("{invited:?}") };
     let joined = it.join(&invited.invitation).await.unwrap();
     assert_eq!(joined.key.expires_at.as_ref(), Some(&invited.expires_at));
+}
+
+/// The configuration names people who are not known: an owner of a tenant must not become one of
+/// them, whose schedules run with the operator's agents.
+#[tokio::test]
+async fn owner_adds_nobody_whom_configuration_names() {
+    let it = TestPeople::new().await;
+    let scopes = KeyScopes::parse(["apply"]).unwrap();
+    let name = CertificateName::parse_san("spiffe://corp/olga").unwrap();
+    let rule = CertificateRule { name, person: PersonName::parse("olga").unwrap(), scopes };
+    let TestPeople { people, storage } = it;
+    let people = people.with_certificates(CertificateRules::new(vec![rule]));
+    let it = TestPeople { people, storage };
+    it.add("ada", "owner").await.unwrap();
+    let all = ["read", "send", "answer", "approve", "cancel", "push", "admin"];
+    let all: Vec<_> = all.iter().map(|scope| (*scope).to_owned()).collect();
+    let key = KeyTerms { scopes: all, ..terms("ada", &[], 0) };
+    let report = it.perform(PeopleRequest::NewKey(key)).await.unwrap();
+    let PeopleReport::NewKey(key) = report else { panic!("{report:?}") };
+    let principal = it.people.identify(&key.secret, None).unwrap().principal;
+    let caller = Caller { principal, tenant: TenantId::parse("acme").unwrap() };
+    let (eve, bob) = (PersonName::parse("eve").unwrap(), PersonName::parse("bob").unwrap());
+    let of = |owner| OwnedAutomation { kind: AutomationKind::Schedule, name: "nightly", owner };
+    let add = |name: &str| PeopleRequest::Add { name: name.to_owned(), role: "viewer".to_owned() };
+    let raise = |name: &str| {
+        let (name, role) = (name.to_owned(), "member".to_owned());
+        PeopleRequest::SetRole { name, role }
+    };
+    for name in ["eve", "olga"] {
+        let refused = it.people.perform(&caller, add(name), &[of(&eve)]).await.unwrap_err();
+        assert!(refused.message.contains("the operator adds this person"), "{refused}");
+        it.perform_with(add(name), &[of(&eve)]).await.unwrap();
+    }
+    // A higher role counts for certificates, too: `apply` is none of ada's scopes.
+    assert!(it.people.perform(&caller, raise("olga"), &[]).await.is_err());
+    it.people.perform(&caller, add("bob"), &[]).await.unwrap();
+    it.people.perform(&caller, raise("bob"), &[of(&bob)]).await.unwrap();
 }

@@ -142,10 +142,10 @@ impl Delegation {
 
     /// Refuses an agent that the key does not name by which this tree of tasks began.
     pub(in crate::tasks) fn require_reach(&self, agent: &AgentId) -> Result<(), Failure> {
-        let Some(reach) = metadata::reachable_agents(&self.task) else { return Ok(()) };
-        if reach.iter().any(|id| id == agent.as_str()) {
+        if metadata::may_reach(&self.task, agent) {
             return Ok(());
         }
+        let reach = metadata::reachable_agents(&self.task).unwrap_or_default();
         Err(Failure::Denied(format!(
             "call `{agent}`: the API key that began this work reaches {} only; its scope `send:AGENT:alone` leaves out what agents \
              call, and a key with `send:AGENT` does not",
@@ -436,7 +436,8 @@ impl ProgramCalls for Delegation {
         // No group takes the commands of a flow.
         if !is_script && let Some(wanted) = self.wanted(&request)? {
             let this = self.clone();
-            return self.to_its_end(async move { this.open_routed(request, wanted).await }).await;
+            let open = Box::pin(async move { this.open_routed(request, wanted).await });
+            return self.to_its_end(open).await;
         }
         let action = format!("call `{}`", request.agent);
         let named = AgentId::parse(&request.agent);

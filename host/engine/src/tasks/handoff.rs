@@ -174,11 +174,7 @@ impl Tasks {
         let StoredTask { agent: from, task, .. } = &old;
         let routes = self.directory.routes().ok_or_else(A2aError::internal)?;
         let routing_message = handoff::message(task, from, None, None);
-        let reach = metadata::reachable_agents(task);
-        let is_reachable = |agent: &AgentId| {
-            reach.as_ref().is_none_or(|reach| reach.iter().any(|id| id == agent.as_str()))
-        };
-        let may_take = |agent: &AgentId| next.may_take(agent) && is_reachable(agent);
+        let may_take = |agent: &AgentId| next.may_take(agent) && metadata::may_reach(task, agent);
         let mut route = self.choose(routes, next.wanted(), &routing_message, &may_take).await?;
         let asker = self.storage.askers(&task.id).await?.into_iter().next();
         let as_agent = || Principal::AgentTask { agent: from.clone(), task: task.id.clone() };

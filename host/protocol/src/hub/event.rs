@@ -176,39 +176,32 @@ pub enum HubEventKind {
 
 impl HubEventKind {
     /// Tasks that the event names; none for an event about agents or the hub.
-    pub fn tasks(&self) -> Vec<&TaskId> {
-        match self {
-            Self::TaskCreated { task_id, .. }
-            | Self::TaskState { task_id, .. }
-            | Self::QuestionsChanged { task_id, .. }
-            | Self::QuestionExpiring { task_id, .. } => vec![task_id],
-            Self::WorktreeConflict { task_id, conflict, .. } => vec![task_id, &conflict.task_id],
-            Self::NoticesChanged { .. }
-            | Self::Subscribed
-            | Self::AgentJoined { .. }
-            | Self::AgentReplaced { .. }
-            | Self::AgentLeft { .. }
-            | Self::PluginRejected { .. }
-            | Self::PluginHeldBack { .. }
-            | Self::PluginGrantChanged { .. }
-            | Self::AgentHealth { .. }
-            | Self::AgentBreaker { .. }
-            | Self::ConfigReloaded { .. }
-            | Self::StorageFailing { .. }
-            | Self::StorageRecovered { .. } => Vec::new(),
+    pub fn tasks(&self) -> impl Iterator<Item = &TaskId> {
+        let mut other = None;
+        if let Self::WorktreeConflict { conflict, .. } = self {
+            other = Some(&conflict.task_id);
         }
+        self.task().map(|(task, _)| task).into_iter().chain(other)
     }
 
     /// Tenant of the event's task; `None` for an event that every tenant may see.
     pub fn tenant(&self) -> Option<&TenantId> {
+        if let Self::NoticesChanged { tenant } = self {
+            return Some(tenant);
+        }
+        self.task().map(|(_, context)| context.tenant())
+    }
+
+    /// Task that the event is about, with its conversation.
+    fn task(&self) -> Option<(&TaskId, &ContextId)> {
         match self {
-            Self::TaskCreated { context_id, .. }
-            | Self::TaskState { context_id, .. }
-            | Self::QuestionsChanged { context_id, .. }
-            | Self::QuestionExpiring { context_id, .. }
-            | Self::WorktreeConflict { context_id, .. } => Some(context_id.tenant()),
-            Self::NoticesChanged { tenant } => Some(tenant),
-            Self::Subscribed
+            Self::TaskCreated { task_id, context_id, .. }
+            | Self::TaskState { task_id, context_id, .. }
+            | Self::QuestionsChanged { task_id, context_id, .. }
+            | Self::QuestionExpiring { task_id, context_id, .. }
+            | Self::WorktreeConflict { task_id, context_id, .. } => Some((task_id, context_id)),
+            Self::NoticesChanged { .. }
+            | Self::Subscribed
             | Self::AgentJoined { .. }
             | Self::AgentReplaced { .. }
             | Self::AgentLeft { .. }

@@ -5,7 +5,7 @@ use crate::{
     hub::InProcessHub,
     stage::{GRANT, eventually_async, get, said, state},
 };
-use a2a_hub_tests::{Client, test_guests};
+use a2a_hub_tests::{Client, message_to, tenants::Web, test_guests};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{fs, path::Path, time::Duration};
@@ -203,7 +203,7 @@ async fn changes_during_run_start_none() -> Result<()> {
     fs::write(dir.path().join("a"), "22")?;
     let noted = async || trigger(&client, "fix").await.is_ok_and(|it| it["note"].is_string());
     eventually_async(SOON, noted).await?;
-    let mut answer = a2a_hub_tests::message_to("guest", "blue");
+    let mut answer = message_to("guest", "blue");
     answer["message"]["taskId"] = task["id"].clone();
     fs::write(dir.path().join("a"), "333")?;
     assert_eq!(state(&client.call("message/send", answer).await?), "completed");
@@ -227,7 +227,7 @@ async fn ended_task_starts_no_circle() -> Result<()> {
     let hub = start(&format!("{}\n{}", of("one"), of("two"))).await?;
     let client = Client::http(&hub);
     sleep(LOOKS).await;
-    let failed = client.call("message/send", a2a_hub_tests::message_to("guest", "fail")).await?;
+    let failed = client.call("message/send", message_to("guest", "fail")).await?;
     assert_eq!(state(&failed), "failed", "{failed}");
     let one = ran(&client, "one", None, "failed").await?;
     ran(&client, "two", None, "failed").await?;
@@ -312,5 +312,39 @@ async fn owned_trigger_sees_its_tenant_only() -> Result<()> {
     let list = json!({ "limit": 100, "tenant": "acme" });
     let all = client.call("hub/tasks/list", list).await?;
     assert_eq!(all.as_array().map(Vec::len), Some(1), "one message starts one run: {all}");
+
+    // The warning about its owner ends during a pause, too.
+    client.call("hub/triggers/pause", json!({ "name": "listen" })).await?;
+    let warns = async |wanted: bool| {
+        let found = trigger(&client, "listen").await;
+        found.is_ok_and(|it| it.get("warning").is_some() == wanted)
+    };
+    client.call("hub/people/remove", json!({ "name": "ada" })).await?;
+    eventually_async(SOON, async || warns(true).await).await.context("no warning")?;
+    let person = json!({ "name": "ada", "role": "member", "tenant": "acme" });
+    client.call("hub/people/add", person).await?;
+    eventually_async(SOON, async || warns(false).await).await.context("the warning stays")?;
+    Ok(())
+}
+
+/// The end of a task that may reach some agents only starts no run at another one.
+#[tokio::test]
+async fn limited_task_starts_no_run_after_it() -> Result<()> {
+    let of_task = "on = 'task'\nagent_is = 'guest'\nstate = 'failed'\nagent = 'echo'";
+    let hub = start(&format!("[trigger.after]\n{of_task}\n{RUN}")).await?;
+    let client = Client::unix(&hub);
+    client.call("hub/people/add", json!({ "name": "ada", "role": "member" })).await?;
+    let scopes = json!(["read", "send:guest:alone"]);
+    let terms = json!({ "person": "ada", "scopes": scopes, "forMs": 0 });
+    let key = client.call("hub/keys/new", terms).await?;
+    let secret = key["secret"].as_str().context("no secret")?;
+    sleep(LOOKS).await;
+    let limited = Web::of(&hub, format!("Bearer {secret}")).send("fail").await?;
+    assert_eq!(state(&limited), "failed", "{limited}");
+    let other = client.call("message/send", message_to("guest", "fail")).await?;
+    let run = ran(&client, "after", None, "completed").await?;
+    let events = fact(&run)["events"].as_array().cloned().unwrap_or_default();
+    let tasks: Vec<_> = events.iter().map(|event| &event["task"]).collect();
+    assert_eq!(tasks, [&other["id"]], "{run}");
     Ok(())
 }

@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{error::HubError, routing::Routes, tasks::Subscription};
 use a2a_hub_agents::Agent;
-use a2a_hub_core::routing::{NotChosen, Wanted};
+use a2a_hub_core::{
+    routing::{NotChosen, Wanted},
+    task::metadata,
+};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::{AgentId, TaskId},
@@ -61,7 +64,7 @@ impl Delegation {
         let may_call = move |agent: &AgentId| {
             *agent != caller.id
                 && caller.may_call(agent).is_ok()
-                && this.require_reach(agent).is_ok()
+                && metadata::may_reach(&this.task, agent)
         };
         let route = self.tasks.choose(&routes, wanted, &request.message, &may_call).await;
         let mut route = route.map_err(|why| denied_or(why, &self.agent))?;

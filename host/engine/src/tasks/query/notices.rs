@@ -16,6 +16,7 @@ use a2a_hub_protocol::{
     },
 };
 use a2a_hub_store::{MAX_NOTICES, NoticeFilter, NoticePage, StorageError, StoredNotice};
+use futures::FutureExt as _;
 use jiff::tz::TimeZone;
 
 /// Notices of all tasks of a hub, or of those that a person sees.
@@ -63,22 +64,16 @@ impl Notices<'_> {
 
     async fn visible_notices(
         &self,
-        mut filter: NoticeFilter,
+        filter: NoticeFilter,
         limit: usize,
         visible: &VisibleTasks,
     ) -> Result<Vec<StoredNotice>, StorageError> {
-        let mut found = Vec::new();
-        filter.limit = CHUNK;
-        loop {
-            let chunk = self.0.storage.notices(filter.clone()).await?.notices;
-            let is_last = chunk.len() < CHUNK;
-            filter.before = chunk.last().map(|last| last.number);
-            found.extend(visible.retain(chunk, |notice| &notice.task).await?);
-            if is_last || found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
+        let first = filter.before;
+        let read = |before| {
+            let chunk = NoticeFilter { before, limit: CHUNK, ..filter.clone() };
+            async move { Ok(self.0.storage.notices(chunk).await?.notices) }.boxed()
+        };
+        visible.newest(limit, first, read, |notice| (&notice.task, notice.number)).await
     }
 }
 
@@ -95,24 +90,28 @@ impl Notices<'_> {
 fn listed(page: NoticePage, limit: usize) -> NoticeList {
     let NoticePage { notices, unread } = page;
     let next = notices.last().filter(|_| notices.len() == limit).map(|last| last.number);
-    NoticeList { notices: notices.into_iter().map(notice).collect(), unread, next }
+    let with_reset = |stored| {
+        let notice = notice(stored);
+        Notice { resets_at: resets_at(&notice), ..notice }
+    };
+    NoticeList { notices: notices.into_iter().map(with_reset).collect(), unread, next }
 }
 
-/// Time at which a used-up quota resets, as the error of the time `at` says; none if it says none.
-fn resets_at(kind: NoticeKind, text: &str, at: &str) -> Option<String> {
-    if kind != NoticeKind::Quota {
+/// Time at which a used-up quota resets, as the notice's error says; none if it says none.
+fn resets_at(notice: &Notice) -> Option<String> {
+    if notice.kind != NoticeKind::Quota {
         return None;
     }
-    let time = quota_reset(text, at.parse().ok()?, &TimeZone::system())?;
+    let time = quota_reset(&notice.text, notice.at.parse().ok()?, &TimeZone::system())?;
     Some(format!("{time:.3}"))
 }
 
+/// Notice without the time at which a quota resets: notifiers look often and do not need it.
 fn notice(stored: StoredNotice) -> Notice {
     let StoredNotice { number, kind, task, agent, context, title, text, at, read_at, read_by } =
         stored;
-    let resets_at = resets_at(kind, &text, &at);
     Notice {
-        resets_at,
+        resets_at: None,
         id: number,
         kind,
         task_id: task,

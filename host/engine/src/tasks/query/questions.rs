@@ -31,7 +31,7 @@ use a2a_hub_protocol::{
 use a2a_hub_store::{
     ClosedQuestion, ClosedQuestionFilter, Head, HeadFilter, StorageError, StoredTask,
 };
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use std::{
     collections::{BTreeMap, HashMap, btree_map::Entry},
     sync::Arc,
@@ -455,21 +455,15 @@ impl Questions<'_> {
     /// Closed questions of tasks that the caller sees.
     async fn visible_history(
         &self,
-        mut filter: ClosedQuestionFilter,
+        filter: ClosedQuestionFilter,
         visible: &VisibleTasks,
     ) -> Result<Vec<ClosedQuestion>, StorageError> {
-        let (mut found, limit) = (Vec::new(), filter.limit);
-        filter.limit = CHUNK;
-        loop {
-            let chunk = self.0.storage.closed_questions(filter.clone()).await?;
-            let is_last = chunk.len() < CHUNK;
-            filter.before = chunk.last().map(|last| last.number);
-            found.extend(visible.retain(chunk, |closed| &closed.task).await?);
-            if is_last || found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
+        let (limit, first) = (filter.limit, filter.before);
+        let read = |before| {
+            let chunk = ClosedQuestionFilter { before, limit: CHUNK, ..filter.clone() };
+            self.0.storage.closed_questions(chunk).boxed()
+        };
+        visible.newest(limit, first, read, |closed| (&closed.task, closed.number)).await
     }
 
     async fn past_question(&self, closed: ClosedQuestion) -> Result<PastQuestion, StorageError> {

@@ -9,7 +9,7 @@ use a2a_hub_core::{
     task::metadata,
 };
 use a2a_hub_protocol::{
-    id::TaskId,
+    id::{TaskId, TenantId},
     operation::{TaskTree, TreeQuery, TreeTask},
 };
 use a2a_hub_store::{Head, HeadFilter, StorageError};
@@ -18,9 +18,15 @@ use a2a_hub_store::{Head, HeadFilter, StorageError};
 const MAX_LEVELS: usize = 100;
 
 impl Tasks {
-    /// Unfinished tasks that this identity began, without their descendants, the newest first.
-    pub(crate) async fn unfinished_of(&self, identity: &str) -> Result<Vec<TaskId>, StorageError> {
-        let unfinished = HeadFilter { live_only: true, ..HeadFilter::default() };
+    /// Unfinished tasks of a tenant that this identity began, without their descendants, the newest
+    /// first.
+    pub(crate) async fn unfinished_of(
+        &self,
+        identity: &str,
+        tenant: TenantId,
+    ) -> Result<Vec<TaskId>, StorageError> {
+        let tenant = Some(tenant);
+        let unfinished = HeadFilter { live_only: true, tenant, ..HeadFilter::default() };
         let mut found = Vec::new();
         for head in self.storage.heads(unfinished).await? {
             if head.parent.is_some() {

@@ -8,6 +8,7 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, ContextQuery, Page},
 };
 use a2a_hub_store::{HeadFilter, StorageError};
+use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 
 /// Elements of a list that are read at a time, until enough of them are visible.
@@ -44,6 +45,28 @@ impl VisibleTasks {
             }
         }
         Ok(!heads.is_empty())
+    }
+
+    /// Newest elements whose tasks the person sees, at most `limit`. `read` reads at most [`CHUNK`]
+    /// elements with numbers below the given one, and `key` is the task and number of an element.
+    pub(crate) async fn newest<'f, T>(
+        &self,
+        limit: usize,
+        mut before: Option<u64>,
+        read: impl Fn(Option<u64>) -> BoxFuture<'f, Result<Vec<T>, StorageError>>,
+        key: impl Fn(&T) -> (&TaskId, u64),
+    ) -> Result<Vec<T>, StorageError> {
+        let mut found = Vec::new();
+        loop {
+            let chunk = read(before).await?;
+            let is_last = chunk.len() < CHUNK;
+            before = chunk.last().map(|last| key(last).1);
+            found.extend(self.retain(chunk, |one| key(one).0).await?);
+            if is_last || found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
     }
 
     /// Elements whose tasks the person sees.
