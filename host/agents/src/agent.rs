@@ -10,6 +10,7 @@ mod health_check_limits;
 mod health_monitor;
 mod is_pure;
 mod lending;
+mod login_wait;
 mod memory;
 mod origin;
 mod permission_limits;
@@ -17,6 +18,7 @@ mod refusals;
 mod report;
 mod script;
 mod source;
+mod task_ports;
 mod version;
 
 pub use health_check::lately;
@@ -25,6 +27,7 @@ pub use health_monitor::Unavailable;
 pub use report::{Late, NotWorking};
 pub(crate) use script::SCRIPT;
 pub(crate) use source::{AgentSource, FLOW_RUNNER};
+pub use task_ports::TaskPorts;
 pub use version::AgentVersion;
 
 use crate::{
@@ -36,6 +39,7 @@ use crate::{
         http::AgentHttp,
         hub_access::HubAccess,
         live_grant::LiveGrant,
+        logins::Logins,
         memory::BoundedMemory,
         peer_directory::{PeerAccess, PeerDirectory},
         programs::{AgentPool, IdlePrograms, ProgramHolder, Programs},
@@ -49,6 +53,7 @@ use a2a_hub_core::{
     access_control::Principal,
     grant::{EffectiveGrant, Grant, Reports, Resume, intersect},
     health::circuit_breaker,
+    identity::LoginUser,
     plugin::{installation::InstallationId, missing_grants::lacks},
     scheduling::task_admission,
     task::{
@@ -72,11 +77,12 @@ use a2a_hub_protocol::{
 use a2a_hub_runtime::{
     Call, Failure, HubWork, Limits, Run, RunCapacity, Runtime, Work,
     directories::{self, TaskDirectories},
-    port::{Ports, delegate::DelegatePort, journal::JournalPort, tasks::TaskPort},
+    port::{Ports, tasks::TaskPort},
 };
 use a2a_hub_store::Memories;
 use grant_hint::remedied;
 use health_monitor::HealthMonitor;
+use login_wait::LoginWait;
 use permission_limits::{max_permissions, narrowed};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::timeout};
@@ -110,6 +116,8 @@ pub(crate) struct AgentDeps {
     pub home: PathBuf,
     /// The hub's data directory, hidden from confined programs.
     pub data_dir: PathBuf,
+    /// Logins of people and workspaces at the agent's vendor.
+    pub logins: Logins,
     /// Connection to the hub for programs of agents that may call others.
     pub hub_access: Option<HubAccess>,
     /// Runs the agent's programs, each in a separate process tree.
@@ -132,21 +140,6 @@ pub(crate) struct AgentDeps {
     pub asking: Arc<HealthCheckPermits>,
     /// Cancelled when the agent leaves or is replaced.
     pub shutdown: CancellationToken,
-}
-
-/// The hub's side of one task.
-pub struct TaskPorts {
-    /// Receives the task's events.
-    pub task: Arc<dyn TaskPort>,
-    /// Starts child tasks, if the agent may call others.
-    pub delegation: Option<Arc<dyn DelegatePort>>,
-    /// Records the answers that the agent receives, if its run is journaled.
-    pub journal: Option<Arc<dyn JournalPort>>,
-    /// Sender of the task or of its latest input; none if unknown.
-    pub by: Option<Principal>,
-    /// Caller whose share of the agent's memory this run has; none if unknown, which is the
-    /// operator's.
-    pub memory_by: Option<Principal>,
 }
 
 /// An agent of this hub.
@@ -199,6 +192,7 @@ impl Agent {
             workspaces,
             home,
             data_dir,
+            logins,
             supervisor,
             storage,
             files,
@@ -215,7 +209,8 @@ impl Agent {
             effective.directories.as_ref().map(|dirs| dirs.iter().map(PathBuf::from).collect());
         let workspaces = granted.or_else(|| config.workspaces.clone()).unwrap_or(workspaces);
         let is_stranger = matches!(source, AgentSource::File(_) | AgentSource::Script);
-        let confining = Confining::for_agent(&id, source.origin(), &config, &data_dir);
+        let origin = source.origin();
+        let confining = Confining::for_agent(&id, origin, &config, &data_dir, logins.clone());
         let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.clone());
         let delegates = !effective.agents.is_empty();
         let hub_access = deps.hub_access.filter(|_| delegates);
@@ -230,7 +225,7 @@ impl Agent {
         let programs =
             Programs::new(pool, &effective, &workspaces, home, confining, supervisor, is_stranger)
                 .at(hub_access)
-                .with_data_dir(data_dir.clone());
+                .with_data(data_dir.clone(), logins);
         let mut passed = effective.passed();
         passed.extend(config.mcp.values().flat_map(|server| server.env.iter().cloned()));
         let passed = config::environment(&passed);
@@ -291,12 +286,21 @@ impl Agent {
     ) -> Box<dyn Run> {
         let max_permissions = max_permissions(&work.task, metadata::has(&work.task, PARENT_TASK));
         let (owner, context) = (work.task.id.as_str(), &work.task.context_id);
+        let login = self.programs.may_have_logins().then(|| {
+            let owner = format!("{owner}/login");
+            let files = Arc::new(self.files.instance(&owner, self.live.clone()));
+            LoginWait::new(&self.programs, &ports, working_directory.clone(), (owner, files))
+        });
         let ports = Some((ports, context));
         let additional = directories::additional(&work.task);
         directories::set(&mut work.message, &additional);
         let directories = TaskDirectories { working: working_directory, additional };
         let call = self.call((owner, context.tenant()), ports, max_permissions, directories);
-        self.runtime.start(Call { client, ..call }, work)
+        let (runtime, call) = (Arc::clone(&self.runtime), Call { client, ..call });
+        match login {
+            Some(login) => login.run(Box::new(move || runtime.start(call, work))),
+            None => runtime.start(call, work),
+        }
     }
 
     /// Policy for a task that was interrupted by the end of its hub's process.
@@ -348,8 +352,7 @@ impl Agent {
     /// Reattaches to a task that the agent was given before this process started; none if its work
     /// ended with the previous process.
     pub fn follow(&self, port: Arc<dyn TaskPort>, task: Task) -> Option<Box<dyn Run>> {
-        let ports =
-            TaskPorts { task: port, delegation: None, journal: None, by: None, memory_by: None };
+        let ports = TaskPorts::of_followed(port);
         let (owner, context) = (task.id.as_str(), &task.context_id);
         let ports = Some((ports, context));
         let call = self.call((owner, context.tenant()), ports, None, TaskDirectories::default());
@@ -390,6 +393,8 @@ impl Agent {
         let log = move |level, line: &str| log_line(&id, &log_owner, level, line);
         let files = Arc::new(self.files.instance(owner, self.live.clone()));
         let refused = ports.is_some().then(|| self.refusals.port(owner));
+        // Health checks and clean-ups use the operator's own login.
+        let user = ports.as_ref().map_or(LoginUser::Operator, |(it, _)| it.login_user.clone());
         let (tasks, delegation, journal, by, context_memory) = match ports {
             Some((it, context)) => {
                 let memory = self.context_memory(context, it.memory_by.as_ref());
@@ -410,7 +415,7 @@ impl Agent {
         let workspace = Workspace::for_task(&self.programs, directory, &self.live);
         let files_of = Arc::clone(&files);
         let programs =
-            Programs::for_run(&self.programs, owner, directories, holder, files_of, live);
+            Programs::for_run(&self.programs, owner, (directories, user), holder, files_of, live);
         let ports = Ports {
             tasks,
             process: Some(Arc::new(programs)),

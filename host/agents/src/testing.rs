@@ -5,6 +5,7 @@ use crate::{
     event_sink::EventSink,
     port::{
         files::Files,
+        logins::Logins,
         peer_directory::{Peer, PeerAccess},
         programs::IdlePrograms,
     },
@@ -59,6 +60,7 @@ impl Agent {
             data_dir: nowhere.clone(),
             files: Files::new(&nowhere, supervisor.clone()),
             http_secrets: SecretStore::new(&nowhere),
+            logins: Logins::none(id.clone()),
             hub_access: None,
             supervisor,
             idle_programs: IdlePrograms::default(),

@@ -53,6 +53,9 @@ pub struct AgentConfig {
     /// MCP servers whose tools the agent may be granted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mcp: BTreeMap<String, McpServer>,
+    /// People, and `tenant:NAME` for tenants, whose tasks use the operator's own login although the
+    /// agent has logins of people or workspaces.
+    pub default_login: BTreeSet<String>,
     /// Directories in which it may work, in place of the hub's `workspaces`.
     pub workspaces: Option<Vec<PathBuf>>,
     /// Permissions of the program that it drives, without asking.
@@ -97,6 +100,7 @@ impl Default for AgentConfig {
             confine: None,
             confined: Confined::default(),
             mcp: BTreeMap::new(),
+            default_login: BTreeSet::new(),
             workspaces: None,
             permissions: Permissions::default(),
             approval_timeout_ms: 24 * 60 * 60 * 1000,

@@ -86,6 +86,7 @@ impl Config {
             prices: new.prices.clone(),
             schedule: new.schedule.clone(),
             trigger: new.trigger.clone(),
+            login: new.login.clone(),
             notify: new.notify.clone(),
             worktrees: new.worktrees.clone(),
             topics: new.topics.clone(),

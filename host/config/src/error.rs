@@ -165,7 +165,7 @@ pub enum ConfigError {
         /// Reason.
         why: String,
     },
-    /// The setting of a schedule or trigger is missing or invalid.
+    /// The setting of a schedule, trigger, notifier or login is missing or invalid.
     #[error("set `{kind}.{name}.{key}`: {why}")]
     Automation {
         /// `schedule` or `trigger`.

@@ -244,6 +244,9 @@ impl Config {
         self.data_dir.iter_mut().for_each(expand);
         expand(&mut self.socket.path);
         self.workspaces.iter_mut().for_each(expand);
+        for login in self.login.values_mut() {
+            login.workspace.iter_mut().chain(&mut login.home).for_each(expand);
+        }
         self.worktrees.expand(|path| at_home(path, home));
         for agent in self.agents.values_mut() {
             agent.workspaces.iter_mut().flatten().for_each(expand);

@@ -19,6 +19,7 @@ use crate::{
     automation::{schedule::Schedule, trigger::Trigger},
     error::ConfigError,
     finding::Finding,
+    login::LoginSettings,
     notify::Notifier,
     plugins::Plugins,
     push::Push,
@@ -113,6 +114,8 @@ pub struct Config {
     pub schedule: BTreeMap<String, Schedule>,
     /// `[trigger.<id>]`: messages that the hub sends when something happens.
     pub trigger: BTreeMap<String, Trigger>,
+    /// `[login.<id>]`: logins of people and workspaces at the vendors of agents.
+    pub login: BTreeMap<String, LoginSettings>,
     /// `[notify.<id>]`: programs and servers that get a message when something needs a person.
     pub notify: BTreeMap<String, Notifier>,
     /// `[worktrees]`: preparation and retention of worktrees.
@@ -339,6 +342,7 @@ impl Config {
             return Err(ConfigError::SameAutomationName(name.clone()));
         }
         self.notify.iter().try_for_each(|(name, notifier)| notifier.check(name))?;
+        self.check_logins()?;
         self.worktrees.check(self.http.port)?;
         self.topics.check()?;
         self.check_aliases()?;
@@ -508,8 +512,9 @@ mod tests {
         let schedule = ["schedule", "any"].map(str::to_owned);
         let trigger = ["trigger", "any"].map(str::to_owned);
         let notify = ["notify", "any"].map(str::to_owned);
+        let login = ["login", "any"].map(str::to_owned);
         let repository = ["worktrees", "repository", "any"].map(str::to_owned);
-        let all = [&[][..], &agent, &remote, &schedule, &trigger, &notify, &repository];
+        let all = [&[][..], &agent, &remote, &schedule, &trigger, &notify, &login, &repository];
         let all = all.map(names::all::<Config>);
         for key in all.into_iter().flatten() {
             let key = key.join(".").replace("repository.any.", "repository.<path>.");

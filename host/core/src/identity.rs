@@ -9,6 +9,7 @@ mod automation;
 mod certificate;
 mod certificate_validity;
 mod inherited_automation;
+mod login;
 mod person_name;
 mod rights;
 mod role;
@@ -23,6 +24,7 @@ pub use certificate::{
 pub use certificate_validity::{CertificateValidity, ValidityState};
 pub use inherited_automation::InheritedAutomation;
 pub(crate) use inherited_automation::{automation_of_key, key_of_automation};
+pub use login::{AgentLogins, Login, LoginScope, LoginUser, NoLogin};
 pub use person_name::{InvalidPersonName, PersonName};
 pub(crate) use rights::person_identity;
 pub use rights::{PersonRights, PersonRule, RightsDenied};

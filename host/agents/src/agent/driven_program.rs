@@ -3,6 +3,11 @@
 use super::Agent;
 
 impl Agent {
+    /// True if the agent's programs may use logins of people or workspaces.
+    pub fn may_have_logins(&self) -> bool {
+        self.programs.may_have_logins()
+    }
+
     /// True if the hub confines the agent's programs.
     pub fn confines_programs(&self) -> bool {
         self.programs.confining().is_some()

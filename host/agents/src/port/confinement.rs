@@ -1,7 +1,7 @@
 //! Confinement of one agent's programs: the files they see and write, and the network they reach,
 //! derived from the grant and the workspace.
 
-use super::{environment::last, hub_access::HubAccess};
+use super::{environment::last, hub_access::HubAccess, logins::Logins};
 use a2a_hub_config::{self as config, AgentConfig, is_the_systems};
 use a2a_hub_core::grant::confinement::{AgentOrigin, Tier, ports, tier};
 use a2a_hub_process::{
@@ -64,6 +64,8 @@ pub(crate) struct Confining {
     is_built_in: bool,
     /// The hub's data directory, with its database, its keys and other agents' homes.
     data_dir: PathBuf,
+    /// Logins, whose homes only programs with that login see.
+    logins: Logins,
 }
 
 /// Paths that a program to be confined needs.
@@ -72,6 +74,8 @@ pub(crate) struct ProgramPaths<'p> {
     pub(crate) program: &'p Path,
     /// Paths of the program's own files, from the agent's manifest.
     pub(crate) keeps: Option<&'p BTreeSet<String>>,
+    /// Home of the login that replaces them, without links; none for the operator's own login.
+    pub(crate) login: Option<&'p Path>,
     /// The granted directory that contains the working directory, with links resolved.
     pub(crate) workspace: &'p Path,
     /// Further directories in which the program works, with links resolved.
@@ -105,6 +109,7 @@ impl Confining {
         origin: AgentOrigin,
         config: &AgentConfig,
         data_dir: &Path,
+        logins: Logins,
     ) -> Option<Self> {
         if tier(origin, config.confine) == Tier::Plain {
             return None;
@@ -113,7 +118,8 @@ impl Confining {
         let network = if ports.is_empty() { Network::Nothing } else { Network::Ports(ports) };
         let data_dir = data_dir.to_owned();
         let (agent, config) = (agent.clone(), config.confined.clone());
-        Some(Self { agent, config, network, is_built_in: origin == AgentOrigin::BuiltIn, data_dir })
+        let is_built_in = origin == AgentOrigin::BuiltIn;
+        Some(Self { agent, config, network, is_built_in, data_dir, logins })
     }
 
     /// Refuses if this machine cannot provide the confinement: no program is started with a weaker
@@ -201,11 +207,13 @@ impl Confining {
             // named.
             scratch.push(real(Path::new(passed)));
         }
-        let keeps = program_paths.keeps.filter(|_| self.is_built_in).into_iter().flatten();
+        let login = program_paths.login;
+        let keeps = program_paths.keeps.filter(|_| self.is_built_in && login.is_none());
+        let keeps = keeps.into_iter().flatten();
         let keeps = keeps.filter_map(|word| keeps_path(word, &env)).collect::<Vec<_>>();
         let keeps = self.resolve_links(&keeps, &written);
-        let keeps =
-            keeps.into_iter().filter(|path| path.exists() && !is_the_systems(path)).collect();
+        let keeps = keeps.into_iter().filter(|path| path.exists() && !is_the_systems(path));
+        let keeps = keeps.chain(login.map(Path::to_path_buf)).collect();
         let hub_paths = program_paths.hub_access.map(HubAccess::paths).into_iter().flatten();
         let confinement = Confinement {
             read: files
@@ -245,7 +253,7 @@ impl Confining {
 
     /// Paths that the program does not see, even inside its workspace.
     fn hidden(&self) -> Vec<PathBuf> {
-        hidden_paths(&self.data_dir)
+        [hidden_paths(&self.data_dir), self.logins.hidden()].concat()
     }
 
     /// Those stores of objects that a program may read: directories at their own paths, and in no
@@ -341,7 +349,9 @@ mod tests {
     use super::*;
 
     fn confining(origin: AgentOrigin, config: &AgentConfig, data: &Path) -> Option<Confining> {
-        Confining::for_agent(&AgentId::parse("any").unwrap(), origin, config, data)
+        let agent = AgentId::parse("any").unwrap();
+        let logins = Logins::none(agent.clone());
+        Confining::for_agent(&agent, origin, config, data, logins)
     }
 
     #[test]
@@ -370,6 +380,7 @@ mod tests {
         let at = ProgramPaths {
             program: &root.join("link/bin/tool"),
             keeps: Some(&keeps),
+            login: None,
             workspace: &root.join("work"),
             additional: &[],
             worktrees: Path::new("/none"),

@@ -8,6 +8,7 @@ pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod hub_access;
 pub(crate) mod live_grant;
+pub(crate) mod logins;
 pub(crate) mod memory;
 pub(crate) mod peer_directory;
 pub(crate) mod programs;

@@ -1,6 +1,9 @@
 //! Programs of one agent: their paths, environment, working directories and concurrency limits.
 
+mod additional_directories;
+mod fingerprint;
 mod launch_check;
+mod login_command;
 mod running;
 mod server;
 mod workspaces;
@@ -8,24 +11,32 @@ mod workspaces;
 pub(crate) use super::programs::launch_check::ProgramHolder;
 use super::{
     confinement::{ConfinedProgram, Confining, ProgramPaths, hidden_paths},
+    environment::search_path,
     files::InstanceFiles,
     hub_access::HubAccess,
     live_grant::LiveGrant,
-    programs::launch_check::LaunchFacts,
+    logins::{Logins, ProgramLogin, login_directory, without_secrets},
+    programs::{
+        additional_directories::{of_additional, require_no_link},
+        fingerprint::fingerprint,
+        launch_check::LaunchFacts,
+    },
 };
 use a2a_hub_config as config;
 use a2a_hub_core::{
     grant::{EffectiveGrant, Pin},
+    identity::LoginUser,
     scheduling::process_pool::PoolKey,
 };
 use a2a_hub_process::{SpawnError, Supervisor, WorkingDirectory, run_blocking};
-use a2a_hub_protocol::{hub_metadata::ADDITIONAL_DIRECTORIES, id::AgentId};
+use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
     Failure,
     directories::TaskDirectories,
     port::process::{ChildPort, PermittedLaunch, ProcessPort},
 };
 use a2a_hub_worktrees::{PORT_BASE, RepositoryBounds, WorktreeAccess};
+pub(crate) use login_command::LoginCommand;
 use parking_lot::Mutex;
 use running::RunningProgram;
 pub use running::is_idle_owner;
@@ -33,7 +44,7 @@ pub(crate) use running::{AgentPool, IdlePrograms};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -59,6 +70,10 @@ pub(crate) struct Programs {
     home: PathBuf,
     /// Confinement of the programs; none if the operator trusts them.
     confining: Option<Confining>,
+    /// Logins of people and workspaces at the agent's vendor.
+    logins: Logins,
+    /// Locks that are held while a task logs in, by the name of the login.
+    logging_in: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Connection to the hub, if the agent may call others.
     hub_access: Option<HubAccess>,
     supervisor: Supervisor,
@@ -72,6 +87,8 @@ struct Program {
     path: Option<PathBuf>,
     /// Paths of the program's own files, from the agent's manifest.
     keeps: BTreeSet<String>,
+    /// Variables passed on from the hub's environment.
+    pass: BTreeSet<String>,
     /// Requirement on the program's file.
     pin: Pin,
     running: Arc<Semaphore>,
@@ -93,13 +110,14 @@ impl Programs {
                 None => config::find_program(name),
             };
             let running = Arc::new(Semaphore::new(held.max_running.min(Semaphore::MAX_PERMITS)));
-            let (pin, keeps) = (held.pin.clone(), held.keeps.clone());
-            (name.clone(), Program { path, keeps, pin, running })
+            let (pin, keeps, pass) = (held.pin.clone(), held.keeps.clone(), held.pass.clone());
+            (name.clone(), Program { path, keeps, pass, pin, running })
         });
         let programs = programs.collect();
         let (agent, pool, hub_access) = (pool.agent.clone(), Arc::new(pool), None);
         let workspaces = Workspaces::new(workspaces, &home);
         let (worktrees, data_dir) = (PathBuf::new(), PathBuf::new());
+        let logins = Logins::none(agent.clone());
         Self {
             agent,
             pool,
@@ -109,6 +127,8 @@ impl Programs {
             data_dir,
             home,
             confining,
+            logins,
+            logging_in: Mutex::default(),
             hub_access,
             supervisor,
             is_guarded,
@@ -121,9 +141,9 @@ impl Programs {
     }
 
     /// Sets the hub's data directory, with links resolved, which contains the worktrees of all
-    /// tasks.
-    pub(crate) fn with_data_dir(self, data_dir: PathBuf) -> Self {
-        Self { worktrees: data_dir.join(a2a_hub_worktrees::FOLDER), data_dir, ..self }
+    /// tasks, and the logins at the agent's vendor.
+    pub(crate) fn with_data(self, data_dir: PathBuf, logins: Logins) -> Self {
+        Self { worktrees: data_dir.join(a2a_hub_worktrees::FOLDER), data_dir, logins, ..self }
     }
 
     /// Confinement of the programs; none without programs or without confinement.
@@ -143,17 +163,17 @@ impl Programs {
     }
 
     /// Programs for one run on behalf of `owner`, whose temporary files are in `files`. The run's
-    /// task works in `directories`.
+    /// task works in `directories`, and was begun by `user`.
     pub(crate) fn for_run(
         programs: &Arc<Self>,
         owner: &str,
-        directories: TaskDirectories,
+        (directories, user): (TaskDirectories, LoginUser),
         holder: ProgramHolder,
         files: Arc<InstanceFiles>,
         live: LiveGrant,
     ) -> OwnedPrograms {
         let (programs, owner) = (Arc::clone(programs), owner.to_owned());
-        OwnedPrograms { programs, owner, directories, holder, files, live }
+        OwnedPrograms { programs, owner, directories, user, holder, files, live }
     }
 
     /// Rights of a task that works in a worktree; none if its directory is in none. Blocks on the
@@ -261,6 +281,12 @@ impl Programs {
                 opened.path().display()
             )));
         }
+        if self.logins.hidden().iter().any(|home| opened.path().starts_with(home)) {
+            return Err(Failure::Denied(format!(
+                "work in `{}`: it holds a login; name another directory",
+                opened.path().display()
+            )));
+        }
         Ok(opened)
     }
 
@@ -286,26 +312,31 @@ impl Programs {
     pub(crate) fn repository_bounds(&self) -> RepositoryBounds {
         RepositoryBounds {
             workspaces: Some(self.workspaces.granted().to_vec()),
-            hidden: hidden_paths(&self.data_dir),
+            hidden: [hidden_paths(&self.data_dir), self.logins.hidden()].concat(),
         }
     }
 
-    /// Builds a clean environment: required, passed and set variables.
+    /// Builds a clean environment: required, passed and set variables. With a login, the operator's
+    /// secrets are left out, and the vendor's files are those of the login.
     fn environment(
         &self,
         pass: &BTreeSet<String>,
         set: &[(String, String)],
+        login: Option<&ProgramLogin>,
         program: &Path,
         temporary: &Path,
     ) -> Vec<(String, String)> {
         let fixed = [
-            ("PATH", search_path(program)),
+            ("PATH", search_path(program, PATH)),
             ("HOME", self.home.display().to_string()),
             ("TMPDIR", temporary.display().to_string()),
             ("LANG", "C.UTF-8".to_owned()),
         ];
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
-        fixed.into_iter().chain(config::environment(pass)).chain(set.iter().cloned()).collect()
+        let passed = config::environment(pass);
+        let passed = if login.is_some() { without_secrets(passed) } else { passed };
+        let of_login = login.into_iter().flat_map(|login| login.env.iter().cloned());
+        fixed.into_iter().chain(passed).chain(set.iter().cloned()).chain(of_login).collect()
     }
 
     /// Creates the agent's home, which exists only once a program needs it.
@@ -319,7 +350,7 @@ impl Programs {
         &self,
         launch: PermittedLaunch,
         owner: String,
-        directories: &TaskDirectories,
+        (directories, user): (&TaskDirectories, &LoginUser),
         files: &InstanceFiles,
     ) -> Result<PreparedLaunch, Failure> {
         let directory = directories.working.as_deref();
@@ -334,18 +365,23 @@ impl Programs {
         let named = &directories.additional;
         let additional = self.additional(named, worktree.as_ref())?;
         named.iter().zip(&additional).try_for_each(|(named, path)| require_no_link(named, path))?;
+        let directory = login_directory(cwd.path(), worktree.as_ref());
+        let is_confined = self.confining.is_some();
+        let login = self.logins.of_program(user, &directory, keeps, is_confined)?;
         let temporary = self.make_places(files)?;
-        let mut env = self.environment(&launch.pass, &launch.set, &program, &temporary);
+        let PermittedLaunch { pass, set, args, .. } = launch;
+        let mut env = self.environment(&pass, &set, login.as_ref(), &program, &temporary);
         let ports = worktree.as_ref().and_then(|worktree| worktree.port_base);
         env.extend(ports.map(|first| (PORT_BASE.to_owned(), first.to_string())));
         if let Some(hub_access) = &self.hub_access {
             hub_access.add_hub_access(&mut env);
         }
-        let (hub_access, args) = (self.hub_access.as_ref(), launch.args);
+        let hub_access = self.hub_access.as_ref();
         let launch = self.placed(Placing {
             owner,
             program,
             keeps,
+            login: login.as_ref(),
             hub_access,
             args,
             env,
@@ -369,7 +405,7 @@ impl Programs {
     /// Adds the confinement, if any, to the launch.
     fn placed(&self, placing: Placing<'_>) -> Result<a2a_hub_process::Launch, Failure> {
         let Placing { owner, program, keeps, hub_access, args, env, cwd, additional, .. } = placing;
-        let Placing { worktree, temporary, .. } = placing;
+        let Placing { login, worktree, temporary, .. } = placing;
         let (program, env, confinement) = match &self.confining {
             Some(confining) => {
                 let workspace = self.workspaces.holding(cwd.path(), worktree.as_ref());
@@ -378,6 +414,7 @@ impl Programs {
                 let paths = ProgramPaths {
                     program,
                     keeps,
+                    login: login.map(|login| login.home.as_path()),
                     workspace,
                     additional,
                     objects,
@@ -410,6 +447,7 @@ struct Placing<'p> {
     owner: String,
     program: PathBuf,
     keeps: Option<&'p BTreeSet<String>>,
+    login: Option<&'p ProgramLogin>,
     hub_access: Option<&'p HubAccess>,
     args: Vec<String>,
     env: Vec<(String, String)>,
@@ -420,18 +458,14 @@ struct Placing<'p> {
     temporary: PathBuf,
 }
 
-/// Search path of a program: its own directory, then the system's.
-fn search_path(program: &Path) -> String {
-    let directory = program.parent().unwrap_or(Path::new("/")).display();
-    format!("{directory}:{PATH}")
-}
-
 /// One agent's programs, run for one task.
 pub(crate) struct OwnedPrograms {
     programs: Arc<Programs>,
     owner: String,
     /// Directories of the task.
     directories: TaskDirectories,
+    /// Party that began the tree of the task.
+    user: LoginUser,
     holder: ProgramHolder,
     files: Arc<InstanceFiles>,
     live: LiveGrant,
@@ -446,9 +480,11 @@ impl OwnedPrograms {
         files: &Arc<InstanceFiles>,
     ) -> Result<(a2a_hub_process::Launch, LaunchFacts, Vec<PathBuf>), Failure> {
         let (programs, files) = (Arc::clone(&self.programs), Arc::clone(files));
-        let (owner, directories, grant) =
-            (self.owner.clone(), self.directories.clone(), self.live.now());
-        let prepared = run_blocking(move || programs.prepare(launch, owner, &directories, &files));
+        let (owner, directories, user) =
+            (self.owner.clone(), self.directories.clone(), self.user.clone());
+        let grant = self.live.now();
+        let prepared =
+            run_blocking(move || programs.prepare(launch, owner, (&directories, &user), &files));
         let prepared = prepared.await;
         let PreparedLaunch { launch, file, additional } =
             prepared.map_err(|why| Failure::Internal(why.to_string()))??;
@@ -552,88 +588,11 @@ impl ProcessPort for OwnedPrograms {
     }
 }
 
-/// Failure about an additional directory.
-fn of_additional(why: Failure) -> Failure {
-    if let Failure::Denied(why) = why {
-        Failure::Denied(format!("`{ADDITIONAL_DIRECTORIES}`: {why}"))
-    } else {
-        why
-    }
-}
-
-/// Refuses an additional directory that is named by a link. The link may have taken the place of a
-/// directory that was judged, and a confined program does not see links outside of its directories.
-fn require_no_link(named: &str, path: &Path) -> Result<(), Failure> {
-    if Path::new(named) == path {
-        return Ok(());
-    }
-    Err(of_additional(Failure::Denied(format!(
-        "work in `{named}`: a link leads from there to `{}`; name the latter",
-        path.display()
-    ))))
-}
-
-/// Fingerprint of a program: resolved path, file size and modification time.
-fn fingerprint(path: &Path) -> Result<String, Failure> {
-    let result = fs::canonicalize(path).and_then(|real| {
-        let meta = fs::metadata(&real)?;
-        let written = (meta.mtime(), meta.mtime_nsec());
-        Ok(format!("{} {} {}.{:09}", real.display(), meta.len(), written.0, written.1))
-    });
-    let unread =
-        |why: io::Error| Failure::Unavailable(format!("look at {}: {why}", path.display()));
-    result.map_err(unread)
-}
-
 /// Failure for the guest: overlong arguments are its own fault, all else is the machine's.
 fn not_started(why: &SpawnError) -> Failure {
     if matches!(why, SpawnError::TooLong { .. }) {
         Failure::Invalid(why.to_string())
     } else {
         Failure::Unavailable(why.to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::{
-        collections::HashSet,
-        os::unix::fs::symlink,
-        time::{Duration, SystemTime},
-    };
-
-    #[test]
-    fn fingerprint_covers_path_size_and_mtime() {
-        let dir = tempfile::tempdir().unwrap();
-        let (program, link) = (dir.path().join("real"), dir.path().join("link"));
-        fs::write(&program, "one").unwrap();
-        symlink(&program, &link).unwrap();
-        let written_at = |path: &Path, at: SystemTime| {
-            fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
-        };
-        let then = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 5);
-        written_at(&program, then);
-        let real = program.canonicalize().unwrap();
-        let first = fingerprint(&program).unwrap();
-        assert_eq!(first, format!("{} 3 1000000000.000000005", real.display()));
-        assert_eq!(fingerprint(&link).unwrap(), first, "a link is where it leads");
-        let mut all = HashSet::from([first]);
-
-        fs::write(&program, "longer").unwrap();
-        written_at(&program, then);
-        assert!(all.insert(fingerprint(&program).unwrap()), "of another size");
-        written_at(&program, then + Duration::from_nanos(1));
-        assert!(all.insert(fingerprint(&program).unwrap()), "written a nanosecond later");
-        let other = dir.path().join("other");
-        fs::copy(&program, &other).unwrap();
-        written_at(&other, then);
-        fs::remove_file(&link).unwrap();
-        symlink(&other, &link).unwrap();
-        assert!(all.insert(fingerprint(&link).unwrap()), "the link leads elsewhere, as npm's do");
-
-        fs::remove_file(&other).unwrap();
-        let gone = fingerprint(&link).unwrap_err().to_string();
-        assert!(gone.contains(&link.display().to_string()), "{gone}");
     }
 }

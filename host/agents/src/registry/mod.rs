@@ -36,6 +36,7 @@ use crate::{
         files::Files,
         hub_access::HubAccess,
         live_grant::LiveVersions,
+        logins::Logins,
         peer_directory::{Peer, PeerAccess},
         programs::IdlePrograms,
     },
@@ -363,6 +364,7 @@ impl Agents {
             home: shared.data_dir.join("homes").join(terms.installation.as_str()),
             terms,
             data_dir: shared.data_dir.clone(),
+            logins: self.logins_of(id),
             hub_access: shared.hub_access.clone(),
             supervisor: shared.supervisor.clone(),
             idle_programs: shared.idle_programs.clone(),
@@ -375,6 +377,12 @@ impl Agents {
             asking: Arc::clone(&shared.asking),
             shutdown: shared.stop.child_token(),
         }
+    }
+
+    /// Logins at the vendor of one agent, as the configuration has them at each use.
+    fn logins_of(&self, id: &AgentId) -> Logins {
+        let shared = Arc::downgrade(&self.shared);
+        Logins::new(id.clone(), Arc::new(move || Some(shared.upgrade()?.config())))
     }
 
     /// Directory of all agents for one agent; weak, because the registry owns the agents that hold

@@ -6,6 +6,7 @@ mod delegation;
 mod detach_on_drop;
 mod guest_port;
 mod handoff;
+mod login_user;
 mod new_task;
 mod permissions;
 mod ports;

@@ -4,6 +4,7 @@ mod additional_directories;
 mod agents_http;
 mod confinement;
 mod hostile;
+mod logins;
 mod red_team;
 mod tenants;
 mod who_asks;

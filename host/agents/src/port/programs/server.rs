@@ -38,12 +38,13 @@ impl Programs {
             config::guard(&program).map_err(|why| Failure::Denied(why.to_string()))?;
         }
         let temporary = self.make_places(files)?;
-        let env = self.environment(&pass, &[], &program, &temporary);
+        let env = self.environment(&pass, &[], None, &program, &temporary);
         let cwd = self.directory(None, None)?;
         self.placed(Placing {
             owner,
             program,
             keeps: None,
+            login: None,
             hub_access: None,
             args,
             env,

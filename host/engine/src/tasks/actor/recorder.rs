@@ -1,8 +1,12 @@
 //! A task and its log: events are applied to the task, stored, and only then published.
 
-use crate::observability::{hub_events::Events, metrics::Metrics, span_export::Spans};
+use crate::{
+    observability::{hub_events::Events, metrics::Metrics, span_export::Spans},
+    tasks::login_user::login_user,
+};
 use a2a_hub_core::{
     access_control::Principal,
+    identity::LoginUser,
     task::{
         fold::TaskFold,
         list_limits::{HistorySize, ListFull, ListLimits},
@@ -335,6 +339,11 @@ impl Recorder {
     pub(in crate::tasks) async fn begun_by(&self) -> Result<Option<Principal>, StorageError> {
         let askers = self.storage.askers(&self.task().id).await?;
         Ok(askers.into_iter().next().map(|(_, by)| by))
+    }
+
+    /// Party that began the tree of the task.
+    pub(in crate::tasks) async fn login_user(&self) -> Result<LoginUser, StorageError> {
+        login_user(&*self.storage, &self.task().id).await
     }
 
     /// Disconnects all subscribers; they may subscribe again.

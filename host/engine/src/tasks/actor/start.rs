@@ -13,6 +13,7 @@ use crate::worktree_runs::{self, PATCH, WorktreeOfRun};
 use a2a_hub_agents::TaskPorts;
 use a2a_hub_core::{
     access_control::Principal,
+    identity::LoginUser,
     routing::ROUTING,
     task::{
         lifecycle::{Fault, Record, Signal},
@@ -63,6 +64,16 @@ impl TaskActor {
                 Fault::Unreadable
             })?,
         };
+        let login_user = if self.agent.may_have_logins() {
+            let found = self.recorder.login_user().await;
+            found.map_err(|why| {
+                let task = &self.recorder.task().id;
+                tracing::error!(%task, %why, "cannot read who began the tree of the task");
+                Fault::Unreadable
+            })?
+        } else {
+            LoginUser::Operator
+        };
         let (queue, requests) = mpsc::channel(GUEST_CHANNEL_CAPACITY);
         let mut task = self.recorder.task().clone();
         // The routing facts name the alternatives. They are for the client; an agent may not be
@@ -111,7 +122,7 @@ impl TaskActor {
         });
         let handoff = Handoff::from_task(self.recorder.task(), &self.agent.id, by.as_ref());
         let over = self.tasks.as_ref().zip(handoff).map(|(tasks, of)| tasks.old_task_over(of));
-        let ports = TaskPorts { task: port, delegation, journal, by, memory_by };
+        let ports = TaskPorts { task: port, delegation, journal, by, memory_by, login_user };
         let agent = Arc::clone(&self.agent);
         let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(self.recorder.task()));
         let start = move || {

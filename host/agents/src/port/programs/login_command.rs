@@ -1,0 +1,138 @@
+//! Logins of a task: the one of its party, and the command with which the party logs in at the
+//! vendor, started with the home of that login.
+
+use super::{InstanceFiles, Placing, Programs, not_started};
+use crate::port::logins::{login_directory, remedied};
+use a2a_hub_core::identity::{Login, LoginUser};
+use a2a_hub_process::{Child, Launch, run_blocking};
+use a2a_hub_runtime::Failure;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// File in the home of a login that lasts while its command runs, so that one that was cut off is
+/// started again.
+const BEGUN: &str = ".a2a-hub-login-begun";
+
+/// Running login command.
+pub(crate) struct LoginCommand {
+    pub(crate) child: Child,
+    begun: PathBuf,
+}
+
+impl LoginCommand {
+    /// Marks the login as complete.
+    pub(crate) fn complete(&self) -> io::Result<()> {
+        fs::remove_file(&self.begun)
+    }
+}
+
+impl Programs {
+    /// Name of the login for a task of `user` in `directory`; none for the operator's own. Blocks on
+    /// the disk.
+    ///
+    /// # Errors
+    ///
+    /// The party has none; the text has the ways out.
+    pub(crate) fn login_of(
+        &self,
+        user: &LoginUser,
+        directory: Option<&str>,
+    ) -> Result<Option<String>, String> {
+        let worktree = self.worktree(directory);
+        let directory = directory.map_or(self.first_directory(), Path::new);
+        let directory = login_directory(directory, worktree.as_ref());
+        let chosen = self.logins.choose(user, &directory);
+        chosen.map(|it| it.map(|login| login.name)).map_err(|why| remedied(&why, &self.agent))
+    }
+
+    /// Waits until no other task logs in by this login.
+    pub(crate) async fn logging_in(&self, login: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let its = Arc::clone(self.logging_in.lock().entry(login.to_owned()).or_default());
+        its.lock_owned().await
+    }
+
+    /// True if the agent's programs may use logins of people or workspaces.
+    pub(crate) fn may_have_logins(&self) -> bool {
+        !self.is_empty() && self.logins.any()
+    }
+
+    /// Starts the command of the login of a task's party. None if that has no command, or was used
+    /// before, or is the operator's own.
+    pub(crate) async fn begin_login(
+        self: &Arc<Self>,
+        user: &LoginUser,
+        directory: Option<&str>,
+        owner: String,
+        files: &Arc<InstanceFiles>,
+    ) -> Result<Option<LoginCommand>, Failure> {
+        let (programs, user, files) = (Arc::clone(self), user.clone(), Arc::clone(files));
+        let directory = directory.map(str::to_owned);
+        let prepare = move || programs.prepare_login(&user, directory.as_deref(), owner, &files);
+        let prepared = run_blocking(prepare).await;
+        let prepared = prepared.map_err(|why| Failure::Internal(why.to_string()))??;
+        let Some((launch, begun)) = prepared else { return Ok(None) };
+        if let Some(confining) = &self.confining {
+            confining.is_possible(&self.supervisor).await?;
+        }
+        let child = self.supervisor.spawn(launch).await.map_err(|why| not_started(&why))?;
+        Ok(Some(LoginCommand { child, begun }))
+    }
+
+    /// Prepares the launch of a login command, and the path of its mark. Blocks on the disk.
+    fn prepare_login(
+        &self,
+        user: &LoginUser,
+        directory: Option<&str>,
+        owner: String,
+        files: &InstanceFiles,
+    ) -> Result<Option<(Launch, PathBuf)>, Failure> {
+        let worktree = self.worktree(directory);
+        let at = directory.map_or(self.first_directory(), Path::new);
+        let at = login_directory(at, worktree.as_ref());
+        let Ok(Some(Login { name, command, .. })) = self.logins.choose(user, &at) else {
+            return Ok(None);
+        };
+        let Some((program_name, args)) = command.split_first() else { return Ok(None) };
+        let Some(program) = self.programs.get(program_name) else {
+            let known: Vec<_> = self.programs.keys().map(|name| format!("`{name}`")).collect();
+            return Err(Failure::Denied(format!(
+                "run `{program_name}`, the command of the login `{name}`: `{}` may run {}; correct `login.{name}.command`",
+                self.agent,
+                known.join(", ")
+            )));
+        };
+        let path = self.path(program_name)?;
+        self.guard(program_name, &path)?;
+        let keeps = Some(&program.keeps);
+        let login = self.logins.of_program(user, &at, keeps, self.confining.is_some())?;
+        let Some(login) = login else { return Ok(None) };
+        let begun = login.home.join(BEGUN);
+        let unread = |why: io::Error| {
+            Failure::Unavailable(format!("read the home of the login `{name}`: {why}"))
+        };
+        let is_unused = fs::read_dir(&login.home).map_err(unread)?.next().is_none();
+        if !is_unused && !begun.exists() {
+            return Ok(None);
+        }
+        fs::write(&begun, "").map_err(unread)?;
+        let temporary = self.make_places(files)?;
+        let env = self.environment(&program.pass, &[], Some(&login), &path, &temporary);
+        let launch = self.placed(Placing {
+            owner,
+            program: path,
+            keeps,
+            login: Some(&login),
+            hub_access: None,
+            args: args.to_vec(),
+            env,
+            cwd: self.directory(None, None)?,
+            additional: &[],
+            worktree: None,
+            temporary,
+        })?;
+        Ok(Some((launch, begun)))
+    }
+}
