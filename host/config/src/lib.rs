@@ -16,7 +16,6 @@ mod finding;
 mod layers;
 mod links;
 mod login;
-mod logins;
 mod mcp;
 mod names;
 mod notify;

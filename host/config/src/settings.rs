@@ -2,6 +2,7 @@
 
 mod extensions;
 mod http;
+mod logins;
 mod repository_file;
 mod tls;
 mod topics;

@@ -101,22 +101,22 @@ impl LoginWait {
     /// Shows the output of a login command to the client, and types the client's answers. Returns
     /// the reason if the login failed.
     async fn relay(&self, mut command: LoginCommand) -> Result<Option<String>, Failure> {
-        let mut shown = String::new();
+        let mut output = String::new();
         let mut until = Instant::now() + FIRST_WORDS;
         loop {
-            if let Some(exit) = read_until_quiet(&mut command, &mut shown, until).await {
+            if let Some(exit) = read_until_quiet(&mut command, &mut output, until).await {
                 if exit == ProgramExit::Code(0) {
                     command.complete().map_err(|why| {
                         Failure::Unavailable(format!("mark the login as complete: {why}"))
                     })?;
                     return Ok(None);
                 }
-                return Ok(Some(format!("The login failed.\n\n{}", clean(&shown))));
+                return Ok(Some(format!("The login failed.\n\n{}", clean(&output))));
             }
             let answer = self
                 .ask(format!(
                     "{}\n\nDo this, then answer this question: with the code, if a page shows one, or else with any text.",
-                    clean(shown.trim())
+                    clean(output.trim())
                 ))
                 .await?;
             let line = answer.lines().next().unwrap_or_default();
@@ -132,7 +132,7 @@ impl LoginWait {
 /// was shown before does not count.
 async fn read_until_quiet(
     command: &mut LoginCommand,
-    shown: &mut String,
+    output: &mut String,
     until: Instant,
 ) -> Option<ProgramExit> {
     let mut deadline = until;
@@ -142,9 +142,9 @@ async fn read_until_quiet(
             Ok(Output::Exited(exit)) => return Some(exit),
             Ok(Output::MemoryExceeded(_)) => {}
             Ok(Output::Stdout(bytes) | Output::Stderr(bytes)) => {
-                shown.push_str(&without_escapes(&bytes));
-                let surplus = shown.len().saturating_sub(MAX_SHOWN);
-                shown.drain(..shown.ceil_char_boundary(surplus));
+                output.push_str(&without_escapes(&bytes));
+                let surplus = output.len().saturating_sub(MAX_SHOWN);
+                output.drain(..output.ceil_char_boundary(surplus));
                 deadline = until.min(Instant::now() + QUIET);
             }
         }
@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn address_survives_styles() {
-        let shown = without_escapes(
+        let output = without_escapes(
             b"open \x1b[1;4mhttps://auth.example/device\x1b[0m\r\ncode \x1b[31mABCD-EFGH\x1b[0m",
         );
-        assert_eq!(clean(&shown), "open https://auth.example/device\ncode ABCD-EFGH");
+        assert_eq!(clean(&output), "open https://auth.example/device\ncode ABCD-EFGH");
     }
 }

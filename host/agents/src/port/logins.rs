@@ -17,13 +17,13 @@ use std::{
 };
 
 /// Reads the configuration that is in force; `None` once the hub is gone.
-type LiveConfig = Arc<dyn Fn() -> Option<Arc<Config>> + Send + Sync>;
+type CurrentConfig = Arc<dyn Fn() -> Option<Arc<Config>> + Send + Sync>;
 
 /// Logins of one agent, as the configuration has them now.
 #[derive(Clone)]
 pub(crate) struct Logins {
     agent: AgentId,
-    config: LiveConfig,
+    config: CurrentConfig,
 }
 
 /// Login of a program to be started: the vendor's directory, and the variables that name it.
@@ -35,7 +35,7 @@ pub(super) struct ProgramLogin {
 }
 
 impl Logins {
-    pub(crate) fn new(agent: AgentId, config: LiveConfig) -> Self {
+    pub(crate) fn new(agent: AgentId, config: CurrentConfig) -> Self {
         Self { agent, config }
     }
 

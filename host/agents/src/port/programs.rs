@@ -72,7 +72,7 @@ pub(crate) struct Programs {
     confining: Option<Confining>,
     /// Logins of people and workspaces at the agent's vendor.
     logins: Logins,
-    /// Locks that are held while a task logs in, by the name of the login.
+    /// Locks that are granted while a task logs in, by the name of the login.
     logging_in: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Connection to the hub, if the agent may call others.
     hub_access: Option<HubAccess>,
@@ -104,13 +104,14 @@ impl Programs {
         supervisor: Supervisor,
         is_guarded: bool,
     ) -> Self {
-        let programs = grant.programs.iter().map(|(name, held)| {
-            let path = match &held.path {
+        let programs = grant.programs.iter().map(|(name, granted)| {
+            let path = match &granted.path {
                 Some(path) => Some(PathBuf::from(path)),
                 None => config::find_program(name),
             };
-            let running = Arc::new(Semaphore::new(held.max_running.min(Semaphore::MAX_PERMITS)));
-            let (pin, keeps, pass) = (held.pin.clone(), held.keeps.clone(), held.pass.clone());
+            let running = Arc::new(Semaphore::new(granted.max_running.min(Semaphore::MAX_PERMITS)));
+            let (pin, keeps, pass) =
+                (granted.pin.clone(), granted.keeps.clone(), granted.pass.clone());
             (name.clone(), Program { path, keeps, pass, pin, running })
         });
         let programs = programs.collect();

@@ -95,8 +95,8 @@ pub struct NoLogin {
 
 impl AgentLogins {
     /// Login for a task of `user` that works in `directory`, a path without links: the person's,
-    /// else that of the innermost workspace. `None` for the operator's own, which others use only if
-    /// they are named, or if the agent has no logins.
+    /// else that of the innermost workspace. `None` for the operator's own, which others use only
+    /// if they are named, or if the agent has no logins.
     ///
     /// # Errors
     ///

@@ -30,8 +30,8 @@ impl LoginCommand {
 }
 
 impl Programs {
-    /// Name of the login for a task of `user` in `directory`; none for the operator's own. Blocks on
-    /// the disk.
+    /// Name of the login for a task of `user` in `directory`; none for the operator's own. Blocks
+    /// on the disk.
     ///
     /// # Errors
     ///
