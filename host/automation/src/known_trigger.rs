@@ -2,10 +2,7 @@
 
 use a2a_hub_config::{SecretStore, Trigger, TriggerRules, TriggerSource, WebhookSource};
 use a2a_hub_protocol::id::AgentId;
-use a2a_hub_triggers::{
-    files::WatchedFiles,
-    refs::{self, Heads},
-};
+use a2a_hub_triggers::{files::WatchedFiles, heads::Heads, refs};
 
 /// A trigger of the configuration, with its rules.
 pub struct KnownTrigger {

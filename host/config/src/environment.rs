@@ -1,5 +1,23 @@
 //! Environment of the hub, read nowhere else.
 
+#[cfg(any(test, not(unix), feature = "without-unix"))]
+#[cfg_attr(
+    all(unix, not(feature = "without-unix")),
+    expect(unreachable_pub, reason = "tested on Unix too")
+)]
+mod portable;
+#[cfg(all(unix, not(feature = "without-unix")))]
+mod unix;
+
+#[cfg(not(all(unix, not(feature = "without-unix"))))]
+use portable as system;
+#[cfg(all(unix, not(feature = "without-unix")))]
+use unix as system;
+
+pub use system::{is_executable, machine_name};
+#[cfg(all(unix, not(feature = "without-unix")))]
+pub use unix::path_of_process;
+
 use crate::{
     error::ConfigError,
     layers::{Flag, Settings},
@@ -9,9 +27,7 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::{OsStr, OsString},
-    fs,
-    os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 impl Settings {
@@ -26,7 +42,7 @@ impl Settings {
                 (Ok(name), Err(_)) => Err(ConfigError::NotText(name)),
                 (Err(name), _) => Err(ConfigError::NotText(name.to_string_lossy().into_owned())),
             });
-        let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let home = system::home_dir();
         Self::read(file, &environment.collect::<Result<_, _>>()?, home.as_deref(), flags)
     }
 }
@@ -34,7 +50,7 @@ impl Settings {
 /// True if the user disabled colours (no-color.org), or the terminal has none.
 pub fn is_colourless() -> bool {
     let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-    is_set("NO_COLOR") || env::var_os("TERM").is_none_or(|term| term == "dumb")
+    is_set("NO_COLOR") || env::var_os("TERM").map_or(system::NEEDS_TERM, |term| term == "dumb")
 }
 
 /// True if the session of this process can show a window: it has a display of X or Wayland, or is
@@ -88,23 +104,10 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     find_program_on(&env::var_os("PATH")?, name)
 }
 
-/// Search path of another process of this user, as it was started.
-pub fn path_of_process(pid: i32) -> Option<OsString> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let path = environment.split(|byte| *byte == 0).find_map(|it| it.strip_prefix(b"PATH="))?;
-    Some(OsStr::from_bytes(path).to_owned())
-}
-
 /// Absolute path of `name` on this search path.
 pub fn find_program_on(path: &OsStr, name: &str) -> Option<PathBuf> {
     env::split_paths(path)
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))
         .find(|file| is_executable(file))
-}
-
-/// True if `file` is a plain file with an executable bit.
-pub fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

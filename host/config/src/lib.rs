@@ -14,6 +14,7 @@ mod environment;
 mod error;
 mod finding;
 mod layers;
+#[cfg(all(unix, not(feature = "without-unix")))]
 mod links;
 mod login;
 mod mcp;
@@ -21,6 +22,7 @@ mod names;
 mod notify;
 mod overview;
 mod plugins;
+#[cfg(all(unix, not(feature = "without-unix")))]
 mod program_file;
 mod push;
 mod ranges;
@@ -44,30 +46,38 @@ pub use automation::{
 pub use changes::{Followed, Setting};
 pub use client_tls::ClientTlsFiles;
 pub use confined::{Confined, is_the_systems};
+#[cfg(all(unix, not(feature = "without-unix")))]
 pub use data_dir::{
     devices_file::{DevicesFile, DevicesFileError},
     grants_file::{GRANTS_FILE, GrantsError, GrantsFile, GrantsStamp},
-    joined_hubs::{JoinedHub, JoinedHubs, JoinedHubsError},
-    ownership, private_file,
+    ownership,
     secrets::{SecretError, SecretStore},
     token,
     trusted_flows::{MAX_FLOW_BYTES, TrustStamp, TrustedFlows},
     trusted_worktrees::TrustedWorktrees,
 };
+pub use data_dir::{
+    joined_hubs::{JoinedHub, JoinedHubs, JoinedHubsError},
+    private_file,
+};
 pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
+#[cfg(all(unix, not(feature = "without-unix")))]
+pub use environment::path_of_process;
 pub use environment::{
     cache_dir, environment, find_program, find_program_on, full_environment, is_colourless,
-    is_executable, is_posix_only, pager, path_of_process, runtime_dir, shows_windows,
+    is_executable, is_posix_only, machine_name, pager, runtime_dir, shows_windows,
 };
 pub use error::{ConfigError, Origin};
 pub use finding::{Embeddings, Finding};
 pub use layers::{Flag, Settings};
+#[cfg(all(unix, not(feature = "without-unix")))]
 pub use links::real_path_outside;
 pub use login::LoginSettings;
 pub use mcp::McpServer;
 pub use notify::{Notifier, NotifierPlan, NotifyTarget};
 pub use overview::{UnknownAgent, unset};
 pub use plugins::Plugins;
+#[cfg(all(unix, not(feature = "without-unix")))]
 pub use program_file::{ProgramFileError, check_pin, guard, resolve};
 pub use push::Push;
 pub use registry::Registry;

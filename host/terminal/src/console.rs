@@ -5,23 +5,19 @@
 use crate::{
     markdown_stream::ScreenSize,
     pager::read_by,
+    system::{self, Output},
     text::{RenderOptions, Text},
 };
 use a2a_hub_core::text::terminal;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::{
     io::{self, IsTerminal, Write as _},
-    os::fd::AsFd,
     time::Duration,
 };
 use tokio::time::sleep;
 
 /// Interval at which a closed standard output is polled for.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-
-/// Interval at which a terminal is polled for a line that the user typed.
-const KEYS: Duration = Duration::from_millis(30);
 
 /// Width, in columns, of a terminal that does not report one.
 const COLUMNS: usize = 80;
@@ -54,12 +50,17 @@ struct Outlet {
 }
 
 impl Outlet {
-    fn for_stream(stream: &(impl IsTerminal + AsFd), wish: Wish) -> Self {
-        let columns = stream.is_terminal().then(|| {
-            let size = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
-            size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+    fn for_output(output: Output, wish: Wish) -> Self {
+        let is_terminal = match output {
+            Output::Stdout => io::stdout().is_terminal(),
+            Output::Stderr => io::stderr().is_terminal(),
+        };
+        let columns = is_terminal.then(|| {
+            let size = system::size(output);
+            size.map(|(columns, _)| columns).filter(|columns| *columns > 0).unwrap_or(COLUMNS)
         });
-        Self::new(columns, wish)
+        let plain = wish.plain || (is_terminal && !system::understands_escapes());
+        Self::new(columns, Wish { plain, ..wish })
     }
 
     fn new(columns: Option<usize>, wish: Wish) -> Self {
@@ -91,8 +92,8 @@ impl Console {
     /// Creates the console of this process.
     pub fn new(wish: Wish) -> Self {
         Self {
-            out: Outlet::for_stream(&io::stdout(), wish),
-            err: Outlet::for_stream(&io::stderr(), wish),
+            out: Outlet::for_output(Output::Stdout, wish),
+            err: Outlet::for_output(Output::Stderr, wish),
         }
     }
 
@@ -193,13 +194,11 @@ impl Console {
     /// Size of the terminal that standard output is, as it is now; columns as [`Self::columns`] of
     /// a terminal that reports none.
     pub fn screen(self) -> ScreenSize {
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-        let dimension = |of: fn(&rustix::termios::Winsize) -> u16, default: usize| {
-            size.as_ref().map(|size| usize::from(of(size))).filter(|it| *it > 0).unwrap_or(default)
-        };
+        let (columns, rows) = system::size(Output::Stdout).unwrap_or_default();
+        let known = |size: usize, default| if size > 0 { size } else { default };
         ScreenSize {
-            columns: dimension(|size| size.ws_col, self.out.columns.unwrap_or(COLUMNS)),
-            rows: dimension(|size| size.ws_row, ROWS),
+            columns: known(columns, self.out.columns.unwrap_or(COLUMNS)),
+            rows: known(rows, ROWS),
         }
     }
 
@@ -230,28 +229,8 @@ impl Console {
     /// Waits until standard output is closed by its reader; never returns while it is open or if
     /// that cannot be determined.
     pub async fn unread(self) {
-        let is_closed = || {
-            let out = io::stdout();
-            let mut watched = [PollFd::new(&out, PollFlags::empty())];
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            poll(&mut watched, Some(&now)).is_ok()
-                && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
-        };
-        while !is_closed() {
+        while !system::is_stdout_closed() {
             sleep(POLL_INTERVAL).await;
-        }
-    }
-
-    /// Waits until the user at the terminal typed a whole line, or ended the input.
-    pub async fn typed(self) {
-        let is_ready = || {
-            let input = io::stdin();
-            let mut watched = [PollFd::new(&input, PollFlags::IN)];
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty()
-        };
-        while !is_ready() {
-            sleep(KEYS).await;
         }
     }
 

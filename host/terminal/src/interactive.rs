@@ -3,16 +3,13 @@
 use crate::{
     console::Console,
     dialogue::{MIN_COLUMNS, progress_line, silence_note, status_text},
+    system::{self, Interrupts},
     text::{FAINT, PLAIN, Text},
     width::wrapped,
 };
 use anyhow::Context as _;
-use rustix::termios::{QueueSelector, tcflush};
-use std::{convert::Infallible, io, pin::pin, time::Duration};
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::{Instant, Interval, interval_at, sleep_until},
-};
+use std::{convert::Infallible, pin::pin, time::Duration};
+use tokio::time::{Instant, Interval, interval_at, sleep_until};
 
 /// Interval at which the progress line is redrawn.
 pub const TICK: Duration = Duration::from_millis(125);
@@ -227,24 +224,22 @@ pub async fn ask_unless<T>(
     }
     prompt.mark();
     prompt.push(PLAIN, "> ");
-    tcflush(io::stdin(), QueueSelector::IFlush).context("ask for the answer")?;
+    system::discard_input().context("ask for the answer")?;
     console.prompt(&prompt);
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    // A terminal is readable once it has a whole line, so the read below does not block.
+    let mut interrupts = Interrupts::new()?;
     tokio::select! {
-        () = console.typed() => {
-            let mut line = String::new();
-            io::stdin().read_line(&mut line).context("read the answer")?;
+        line = system::read_line() => {
+            let line = line.context("read the answer")?;
             Ok(Prompted::Answered(match line.trim() {
                 "" => UserAnswer::Nothing,
                 text => UserAnswer::Text(text.to_owned()),
             }))
         }
-        _ = interrupt.recv() => Ok(Prompted::Answered(UserAnswer::Interrupted)),
+        () = interrupts.next() => Ok(Prompted::Answered(UserAnswer::Interrupted)),
         why = withdrawn => {
             console.prompt(&"\n".into());
             // The shell must not get half an answer.
-            tcflush(io::stdin(), QueueSelector::IFlush).context("withdraw the prompt")?;
+            system::discard_input().context("withdraw the prompt")?;
             Ok(Prompted::Withdrawn(why))
         }
     }

@@ -6,8 +6,8 @@ use a2a_hub_config::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use std::{
-    fs, io,
-    os::unix::fs::MetadataExt as _,
+    fs::{self, Metadata},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -38,7 +38,7 @@ pub enum TlsFileError {
     #[error("read the TLS files: {0}")]
     Interrupted(String),
     /// Others may read the key.
-    #[error("read {path}: others may read this key or change it; run `chmod 600 {path}`")]
+    #[error("read {path}: others may read this key or change it; {}", private_file::remedy(path))]
     Shared {
         /// Path of the file.
         path: PathBuf,
@@ -99,13 +99,27 @@ pub(crate) fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileErr
 /// Identity and time of files, by which a change is noticed: device, inode, size, and time of the
 /// last change of content or mode in seconds and nanoseconds. `None` for a file that cannot be
 /// examined.
-pub(crate) type FileStamps = Vec<Option<(u64, u64, u64, i64, i64)>>;
+pub(crate) type FileStamps = Vec<Option<FileStamp>>;
+
+/// Stamp of one file.
+type FileStamp = (u64, u64, u64, i64, i64);
 
 /// Stamps of these files. Links are followed. Blocks on disk I/O.
 pub(crate) fn stamps(paths: &[&Path]) -> FileStamps {
-    let stamp = |path: &&Path| {
-        let meta = fs::metadata(path).ok()?;
-        Some((meta.dev(), meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec()))
-    };
-    paths.iter().map(stamp).collect()
+    paths.iter().map(|path| Some(stamp(&fs::metadata(path).ok()?))).collect()
+}
+
+#[cfg(all(unix, not(feature = "without-unix")))]
+fn stamp(meta: &Metadata) -> FileStamp {
+    use std::os::unix::fs::MetadataExt as _;
+    (meta.dev(), meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec())
+}
+
+/// Without a device, an inode and a time of change, the time of the last write has to do.
+#[cfg(not(all(unix, not(feature = "without-unix"))))]
+fn stamp(meta: &Metadata) -> FileStamp {
+    let written = meta.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    let written = written.unwrap_or_default();
+    let seconds = i64::try_from(written.as_secs()).unwrap_or(i64::MAX);
+    (0, 0, meta.len(), seconds, written.subsec_nanos().into())
 }

@@ -6,12 +6,16 @@
 //! ```
 //!
 //! [`refs`] and [`files`] read the disk; they start no program, follow no link, and are bounded.
-//! Everything else decides from what it is given, and reads no clock.
+//! Both need Unix. Everything else decides from what it is given, and reads no clock.
 
+#[cfg(all(unix, not(feature = "without-unix")))]
 pub mod files;
 pub mod glob;
+pub mod heads;
 pub mod plan;
+#[cfg(all(unix, not(feature = "without-unix")))]
 mod read_bounded;
+#[cfg(all(unix, not(feature = "without-unix")))]
 pub mod refs;
 pub mod trigger_event;
 pub mod webhook;

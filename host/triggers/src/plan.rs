@@ -14,7 +14,7 @@
 //! trigger until the operator resumes it.
 
 use crate::{
-    refs::{self, Heads},
+    heads::{self, Heads},
     trigger_event::{Happenings, TriggerEvent},
 };
 use a2a_hub_clock::schedule::Overlap;
@@ -183,7 +183,7 @@ impl TriggerState {
 
     /// Replaces the known branches; returns the events in between.
     pub fn see_heads(&mut self, heads: Heads) -> Vec<TriggerEvent> {
-        let changes = self.heads.as_ref().map(|before| refs::changes(before, &heads));
+        let changes = self.heads.as_ref().map(|before| heads::changes(before, &heads));
         self.heads = Some(heads);
         changes.unwrap_or_default()
     }

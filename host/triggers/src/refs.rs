@@ -6,11 +6,10 @@
 
 use crate::{
     glob::Globs,
+    heads::Heads,
     read_bounded::{BoundedWalk, WalkError, directory, directory_in, file_in},
-    trigger_event::{CommitEvent, TriggerEvent},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
     fs, io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -27,9 +26,6 @@ const MAX_PACKED: u64 = 32 << 20;
 
 /// Maximum size of a file with one line.
 const MAX_LINE: u64 = 4 << 10;
-
-/// Commits of branches, by the branches' names.
-pub type Heads = BTreeMap<String, String>;
 
 /// Error of reading branches.
 #[derive(Debug, thiserror::Error)]
@@ -84,24 +80,6 @@ pub fn read(root: &Path, globs: &Globs) -> Result<Heads, RefsError> {
         0..=MAX_BRANCHES => Ok(heads),
         _ => Err(RefsError::TooMany(shown())),
     }
-}
-
-/// Branches with another commit than before. A new branch at a commit that another branch already
-/// had holds no new commit.
-pub fn changes(before: &Heads, after: &Heads) -> Vec<TriggerEvent> {
-    let known: BTreeSet<_> = before.values().collect();
-    let changed = after.iter().filter(|(branch, commit)| match before.get(*branch) {
-        Some(old) => old != *commit,
-        None => !known.contains(commit),
-    });
-    let event = |(branch, commit): (&String, &String)| {
-        TriggerEvent::Commit(CommitEvent {
-            branch: branch.clone(),
-            before: before.get(branch).cloned(),
-            after: commit.clone(),
-        })
-    };
-    changed.map(event).collect()
 }
 
 /// Opens the directory that contains the refs of a repository, of a linked worktree, or of a bare
@@ -292,27 +270,5 @@ mod tests {
         assert_eq!(read(root, &all()).unwrap(), Heads::new(), "a link is no ref");
         write(&git, &[("reftable/tables.list", "")]);
         refused("`reftable`");
-    }
-
-    #[test]
-    fn new_commits_are_changes() {
-        let before = heads(&[("main", ONE), ("gone", ONE)]);
-        for (after, changed) in [
-            (heads(&[("main", ONE), ("gone", ONE)]), &[][..]),
-            (heads(&[("main", ONE)]), &[]),
-            (heads(&[("main", TWO)]), &[("main", Some(ONE), TWO)]),
-            (heads(&[("main", ONE), ("copy", ONE)]), &[]),
-            (heads(&[("main", ONE), ("new", TWO)]), &[("new", None, TWO)]),
-        ] {
-            let expected: Vec<_> = changed
-                .iter()
-                .map(|(branch, before, after): &(&str, Option<&str>, &str)| {
-                    let before = before.map(str::to_owned);
-                    let (branch, after) = ((*branch).to_owned(), (*after).to_owned());
-                    TriggerEvent::Commit(CommitEvent { branch, before, after })
-                })
-                .collect();
-            assert_eq!(changes(&before, &after), expected, "{after:?}");
-        }
     }
 }

@@ -7,8 +7,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::{
-    fmt, fs,
-    os::unix::fs::DirBuilderExt as _,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -89,6 +88,10 @@ impl JoinedHubs {
     pub fn read(&self) -> Result<Vec<JoinedHub>, JoinedHubsError> {
         let text = match private_file::read_text(&self.path, 0o077, MAX_BYTES) {
             Ok(Some(text)) => text,
+            // An invitation is spent before its key is written.
+            Ok(None) if !private_file::can_be_private(&self.path) => {
+                return Err(self.failed(private_file::remedy(&self.path)));
+            }
             Ok(None) => return Ok(Vec::new()),
             Err(NotPrivate::Io(why)) => return Err(self.failed(why.to_string())),
             Err(
@@ -114,9 +117,7 @@ impl JoinedHubs {
         hubs.retain(|other| other.name != hub.name);
         hubs.push(hub);
         if let Some(dir) = self.path.parent() {
-            let mut builder = fs::DirBuilder::new();
-            let created = builder.recursive(true).mode(0o700).create(dir);
-            created.map_err(|why| self.failed(why.to_string()))?;
+            private_file::create_dir(dir).map_err(|why| self.failed(why.to_string()))?;
         }
         let text =
             toml::to_string(&StoredHubs { hubs }).map_err(|why| self.failed(why.to_string()))?;
@@ -125,10 +126,10 @@ impl JoinedHubs {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix, not(feature = "without-unix")))]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
 
     fn hub(name: &str, key: &str) -> JoinedHub {
         let (name, key) = (name.to_owned(), key.to_owned());

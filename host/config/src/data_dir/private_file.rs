@@ -1,14 +1,28 @@
-//! Private files of this user: opened without following links, checked after opening, replaced
-//! atomically.
+//! Private files of this user: opened without following links, checked, replaced atomically.
+//!
+//! Unix has a mode for that. On other systems, a file is private if it lies below the directory of
+//! the user's profile, whose access list Windows gives to the user, the administrators and the
+//! system.
 
-use rustix::{
-    fs::{Mode, OFlags},
-    io::Errno,
-};
+#[cfg(any(test, not(unix), feature = "without-unix"))]
+#[cfg_attr(
+    all(unix, not(feature = "without-unix")),
+    expect(dead_code, unreachable_pub, reason = "tested on Unix too")
+)]
+mod profile;
+#[cfg(all(unix, not(feature = "without-unix")))]
+mod unix;
+
+#[cfg(not(all(unix, not(feature = "without-unix"))))]
+use profile as system;
+#[cfg(all(unix, not(feature = "without-unix")))]
+use unix as system;
+
+pub use system::{can_be_private, create_dir, open, remedy};
+
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Read as _, Write as _},
-    os::unix::fs::MetadataExt as _,
     path::Path,
 };
 
@@ -31,33 +45,6 @@ impl From<io::Error> for NotPrivate {
     fn from(why: io::Error) -> Self {
         Self::Io(why)
     }
-}
-
-/// Opens a plain file of this user for reading. Others must have none of the `forbidden`
-/// permissions, given as a mode such as `0o022` for writing. The opened file is checked, not the
-/// path.
-///
-/// # Errors
-///
-/// Fails if the file does not satisfy this.
-pub fn open(path: &Path, forbidden: u32) -> Result<File, NotPrivate> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|why| match why {
-        Errno::LOOP => NotPrivate::Link,
-        why => NotPrivate::Io(why.into()),
-    })?;
-    let file = File::from(file);
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(NotPrivate::NotPlain);
-    }
-    if meta.uid() != rustix::process::geteuid().as_raw() {
-        return Err(NotPrivate::Foreign);
-    }
-    if meta.mode() & forbidden != 0 {
-        return Err(NotPrivate::Shared);
-    }
-    Ok(file)
 }
 
 /// Reads the text of a plain file of this user, of at most `max_bytes`; none if it is missing.
@@ -83,8 +70,8 @@ pub fn read_text(
     Ok(Some(text))
 }
 
-/// Writes a file of mode 0600 next to `path`, and renames it once it is synced, so that nobody
-/// reads an incomplete file.
+/// Writes a private file next to `path`, and renames it once it is synced, so that nobody reads an
+/// incomplete file.
 ///
 /// # Errors
 ///
@@ -94,14 +81,15 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_file_name(format!(".{name}.draft"));
     // The draft may be left over from a killed writer, or be a link that somebody planted.
     ok_if_missing(fs::remove_file(&draft))?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?);
+    let mut file = system::create(&draft)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    // Some systems rename no open file.
+    drop(file);
     if let Err(why) = written.and_then(|()| fs::rename(&draft, path)) {
         ok_if_missing(fs::remove_file(&draft))?;
         return Err(why);
     }
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    system::sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 
 /// Accepts a removal whose file did not exist.
@@ -113,7 +101,7 @@ pub fn ok_if_missing(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|why| if why.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(why) })
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix, not(feature = "without-unix")))]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
