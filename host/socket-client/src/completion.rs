@@ -1,5 +1,7 @@
 //! Shell completions from the running hub: its agents, tasks and conversations.
 
+#[cfg(not(feature = "hub"))]
+use crate::remote_hub;
 use crate::{hub_client::Client, runtime::block_on};
 use a2a_hub_config::Settings;
 use a2a_hub_protocol::member;
@@ -120,7 +122,10 @@ fn candidates(
 fn call_hub(method: &str, params: Value) -> Value {
     let request = async {
         let settings = Settings::load(None, &[])?;
+        #[cfg(feature = "hub")]
         let mut client = Client::to(&settings.config.socket.path).await?;
+        #[cfg(not(feature = "hub"))]
+        let mut client = Client::to_joined(remote_hub::find_only(settings.config.data_dir()?)?)?;
         client.call(method, params).await
     };
     let listed =

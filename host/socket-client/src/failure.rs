@@ -1,6 +1,7 @@
 //! Error of a command: a line for people, one JSON object for programs.
 
 use super::exit::{Exit, ExitScheme};
+#[cfg(feature = "hub")]
 use a2a_hub_authoring::{AuthoringError, FailureKind};
 use a2a_hub_client::ClientError;
 use a2a_hub_config::ConfigError;
@@ -14,6 +15,9 @@ pub const BLAMES: &str = "error: ";
 
 /// Nothing listens on the hub's socket.
 pub const HUB_NOT_RUNNING: &str = "HUB_NOT_RUNNING";
+
+/// No remote hub, or more than one, was joined, and none is named.
+pub const HUB_NOT_JOINED: &str = "HUB_NOT_JOINED";
 
 /// The hub accepts connections but does not answer.
 pub const HUB_HANGS: &str = "HUB_HANGS";
@@ -124,6 +128,7 @@ impl CommandError {
                 let (reason, fix, known) = (reason.clone(), fix.clone(), known.clone());
                 return Some(Self { code: *code, reason, message: String::new(), fix, known });
             }
+            #[cfg(feature = "hub")]
             if let Some(why) = cause.downcast_ref::<AuthoringError>() {
                 let fix = why.fix().map(str::to_owned);
                 return Some(Self { fix, ..Self::new(authoring(why.kind()), "") });
@@ -154,6 +159,7 @@ impl CommandError {
 }
 
 /// Maps a failure with a project or a component to its reason.
+#[cfg(feature = "hub")]
 fn authoring(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::NoProject => "NOT_A_PROJECT",

@@ -1,7 +1,8 @@
 //! Options of every command: the hub to talk to, and the format of the output.
 
+use super::exit::ExitScheme;
+#[cfg(feature = "hub")]
 use super::{
-    exit::ExitScheme,
     failure::{CommandError, HUB_NOT_RUNNING},
     running_hub,
 };
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Global options")]
 pub struct Global {
     /// Unix socket of the hub [default: `socket.path` of the configuration, or /tmp/a2a-hub.sock]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", hide = cfg!(not(feature = "hub")))]
     pub socket: Option<String>,
     /// Configuration file [default: config.toml in the data directory]
     #[arg(long, global = true, value_name = "PATH")]
@@ -146,6 +147,7 @@ impl Global {
     /// precedence, except that a data directory of the command line takes precedence over a socket
     /// of the environment. An explicit data directory that no hub uses is an error: no other hub is
     /// meant.
+    #[cfg(feature = "hub")]
     pub fn socket_path(&self) -> anyhow::Result<PathBuf> {
         let settings = self.to_find_the_hub()?;
         let (socket, data_dir) = (["socket", "path"], ["data_dir"]);
@@ -170,6 +172,7 @@ impl Global {
     /// Loads the configuration, or without its file if the file has an error and a hub runs: the
     /// running hub keeps its configuration and must remain reachable, at least for `stop`. A file
     /// that was named and is missing is an error for every command, because another one was meant.
+    #[cfg(feature = "hub")]
     fn to_find_the_hub(&self) -> Result<Settings, ConfigError> {
         self.settings(Vec::new()).or_else(|error| {
             if matches!(error, ConfigError::Missing { .. }) {
@@ -183,9 +186,15 @@ impl Global {
             found.filter(runs).ok_or(error)
         })
     }
+
+    /// Loads the configuration, whose data directory has the joined hubs.
+    #[cfg(not(feature = "hub"))]
+    fn to_find_the_hub(&self) -> Result<Settings, ConfigError> {
+        self.settings(Vec::new())
+    }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "hub"))]
 mod tests {
     use super::*;
     use std::fs;

@@ -2,7 +2,9 @@
 //! minute begin alike: their end is displayed. A unique beginning or end is accepted for any id.
 
 use super::{failure::CommandError, hub_client::Client};
+#[cfg(feature = "hub")]
 use a2a_hub_config::environment;
+#[cfg(feature = "hub")]
 use a2a_hub_process::OWNER_MARKER;
 use a2a_hub_terminal::{
     render::{ago, first_words, list, text},
@@ -191,6 +193,7 @@ pub async fn resolve(client: &mut Client, kind: Kind, typed: &str) -> anyhow::Re
 
 /// Returns the tasks that begin or end with `typed` in the tree of the task that this program
 /// belongs to; `None` if no agent started it.
+#[cfg(feature = "hub")]
 async fn find_in_task_tree(client: &mut Client, typed: &str) -> Option<Value> {
     let (_, task_id) = environment(&[OWNER_MARKER.to_owned()].into()).pop()?;
     let tree = client.call("hub/tasks/tree", json!({ "id": task_id })).await.ok()?;
@@ -199,6 +202,12 @@ async fn find_in_task_tree(client: &mut Client, typed: &str) -> Option<Value> {
         id.starts_with(typed) || (typed.len() >= UNIQUE && id.ends_with(typed))
     };
     Some(list(&tree["tasks"]).iter().filter(is_meant).cloned().collect())
+}
+
+/// No agent starts a client without a hub.
+#[cfg(not(feature = "hub"))]
+async fn find_in_task_tree(_: &mut Client, _: &str) -> Option<Value> {
+    None
 }
 
 /// Picks the match: an exact one first, else the only one; several are an error with candidates.

@@ -2,11 +2,13 @@
 //! JSON-RPC message a line) become HTTP requests, and each event of a response becomes a line.
 
 use crate::failure::CONNECTION_LOST;
+#[cfg(not(feature = "hub"))]
+use crate::failure::{CommandError, HUB_NOT_JOINED};
 use a2a_hub_client::{
     outbound::{Incoming, Outbound, OutboundError},
     sse::EventDecoder,
 };
-use a2a_hub_config::{ClientTlsFiles, JoinedHub, JoinedHubs};
+use a2a_hub_config::{self as config, ClientTlsFiles, JoinedHub, JoinedHubs};
 use a2a_hub_core::text::plain_text::line;
 use a2a_hub_protocol::hub::methods::{HubMethod, METHODS};
 use a2a_hub_tls::read_client_tls;
@@ -20,8 +22,9 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use serde_json::{Value, json};
 use std::{io, net::IpAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{UnixStream, unix::OwnedWriteHalf},
+    io::{
+        AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, WriteHalf, duplex, split,
+    },
     sync::Mutex,
     task::JoinSet,
 };
@@ -38,6 +41,9 @@ const MAX_RESPONSE: usize = 16 << 20;
 
 /// Most characters of a foreign server's text in an error.
 const MAX_QUOTED: usize = 300;
+
+/// Size of the pipes between a client and its relay, in bytes.
+const PIPE: usize = 1 << 16;
 
 /// A remote hub, by the name or the URL that the user typed.
 ///
@@ -57,6 +63,28 @@ pub fn find(data_dir: &Path, named: &str) -> anyhow::Result<JoinedHub> {
         false => format!("you joined {}", names.join(", ")),
     };
     bail!("connect to the hub `{named}`: {known}; `a2a-hub join` joins one with an invitation")
+}
+
+/// The only hub that this user joined.
+///
+/// # Errors
+///
+/// If there is none, or another one.
+#[cfg(not(feature = "hub"))]
+pub fn find_only(data_dir: &Path) -> anyhow::Result<JoinedHub> {
+    let mut hubs = JoinedHubs::new(data_dir).read()?;
+    let why = match (hubs.pop(), &*hubs) {
+        (Some(only), []) => return Ok(only),
+        (None, _) => {
+            "you joined none yet; `a2a-hub join URL` joins one with an invitation".to_owned()
+        }
+        (Some(last), others) => {
+            let names: Vec<_> = others.iter().chain([&last]).map(|hub| &*hub.name).collect();
+            format!("you joined {}; name one of them with `--hub`", names.join(", "))
+        }
+    };
+    let why = format!("connect to a hub: {why}");
+    Err(CommandError::new(HUB_NOT_JOINED, why).mended_by("a2a-hub join URL").into())
 }
 
 /// URL of a hub, without a trailing slash. A key must not pass a network unencrypted.
@@ -132,7 +160,7 @@ async fn read_plain(response: Response<Incoming>, url: &str) -> anyhow::Result<(
 
 /// Name of this machine.
 pub fn machine_name() -> String {
-    line(&rustix::system::uname().nodename().to_string_lossy(), 60)
+    line(&config::machine_name(), 60)
 }
 
 /// Text of an error in any of the forms in which a hub writes it.
@@ -146,18 +174,18 @@ fn reason(answer: &Value) -> Option<String> {
 ///
 /// # Errors
 ///
-/// If the system makes no pair of sockets, or a file for TLS is unusable.
-pub fn connect(hub: JoinedHub) -> anyhow::Result<(UnixStream, JoinSet<()>)> {
+/// If a file for TLS is unusable.
+pub fn connect(hub: JoinedHub) -> anyhow::Result<(DuplexStream, JoinSet<()>)> {
     let outbound = outbound(&hub.tls).with_context(|| format!("connect to {}", hub.url))?;
-    let (near, far) = UnixStream::pair()?;
+    let (near, far) = duplex(PIPE);
     let mut running = JoinSet::new();
     running.spawn(relay(far, hub, outbound));
     Ok((near, running))
 }
 
 /// Relays requests until the client closes its end, which ends all of them.
-async fn relay(far: UnixStream, hub: JoinedHub, outbound: Outbound) {
-    let (read, write) = far.into_split();
+async fn relay(far: DuplexStream, hub: JoinedHub, outbound: Outbound) {
+    let (read, write) = split(far);
     let (mut lines, write) = (BufReader::new(read).lines(), Arc::new(Mutex::new(write)));
     let hub = Arc::new(hub);
     let mut requests = JoinSet::new();
@@ -204,7 +232,7 @@ async fn ask(
     hub: &JoinedHub,
     outbound: &Outbound,
     request: String,
-    write: &Mutex<OwnedWriteHalf>,
+    write: &Mutex<WriteHalf<DuplexStream>>,
 ) -> anyhow::Result<bool> {
     let url = &hub.url;
     let request = Request::post(format!("{url}/stream"))
@@ -252,7 +280,7 @@ fn media_type<B>(response: &Response<B>) -> String {
     media.unwrap_or_default().to_ascii_lowercase()
 }
 
-async fn write_line(write: &Mutex<OwnedWriteHalf>, text: &[u8]) -> io::Result<()> {
+async fn write_line(write: &Mutex<WriteHalf<DuplexStream>>, text: &[u8]) -> io::Result<()> {
     let mut write = write.lock().await;
     write.write_all(text).await?;
     write.write_all(b"\n").await
@@ -300,6 +328,26 @@ mod tests {
         assert_eq!(find(dir.path(), "https://hub.example/").unwrap(), hub);
         let other = find(dir.path(), "tea").unwrap_err().to_string();
         assert!(other.contains("you joined team") && !other.contains("a2ah_"), "{other}");
+    }
+
+    #[cfg(not(feature = "hub"))]
+    #[test]
+    fn only_joined_hub_needs_no_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = find_only(dir.path()).unwrap_err().to_string();
+        assert!(none.contains("a2a-hub join URL"), "{none}");
+        let hub = |name: &str| JoinedHub {
+            name: name.to_owned(),
+            url: format!("https://{name}.example"),
+            person: "ada".to_owned(),
+            key: "a2ah_1".to_owned(),
+            tls: ClientTlsFiles::default(),
+        };
+        JoinedHubs::new(dir.path()).add(hub("team")).unwrap();
+        assert_eq!(find_only(dir.path()).unwrap(), hub("team"));
+        JoinedHubs::new(dir.path()).add(hub("other")).unwrap();
+        let two = find_only(dir.path()).unwrap_err().to_string();
+        assert!(two.contains("you joined team, other; name one of them with `--hub`"), "{two}");
     }
 
     #[test]
