@@ -2,19 +2,26 @@
 
 mod help;
 
-use crate::automation::{blackboard, decide, notify, record, schedule, topic, trigger};
+use crate::automation::{schedule, topic, trigger};
+#[cfg(feature = "hub")]
+use crate::{
+    automation::{blackboard, decide, notify, record},
+    commands::{
+        backup, bridge, config, doctor, flow, logs, plugin, restart, start, stop, workspace,
+    },
+    web,
+};
 use crate::{
     client::global::Global,
-    commands::{
-        agent, agents, backup, bridge, config, contexts, deliveries, doctor, flow, logs, plugin,
-        restart, send, start, stop, task, tasks, workspace,
-    },
+    commands::{agent, agents, contexts, deliveries, send, task, tasks},
     inbox, people, permissions,
     ui::exit::EXIT_CODES,
-    usage, web,
+    usage,
 };
+#[cfg(feature = "hub")]
 use a2a_hub_sandbox::CARRY;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+#[cfg(feature = "hub")]
 use std::path::PathBuf;
 
 /// Hosts A2A agents as sandboxed WebAssembly components.
@@ -25,6 +32,7 @@ use std::path::PathBuf;
     max_term_width = 100,
     after_long_help = EXIT_CODES
 )]
+#[cfg_attr(not(feature = "hub"), command(about = "Client of remote hubs of A2A agents"))]
 pub(super) struct CommandLine {
     #[command(flatten)]
     pub(super) global: Global,
@@ -43,24 +51,30 @@ impl CommandLine {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Start the hub, by default in the background
+    #[cfg(feature = "hub")]
     Start(start::StartArgs),
     /// Stop the hub; running tasks get time to finish
     ///
     /// New tasks are refused meanwhile. It is no error that no hub runs.
+    #[cfg(feature = "hub")]
     Stop(stop::StopArgs),
     /// Restart the background hub with its arguments
     ///
     /// It reads the current configuration.
+    #[cfg(feature = "hub")]
     Restart(restart::Restart),
     /// Read the configuration again, without a restart
     ///
     /// Lists the settings that need one.
+    #[cfg(feature = "hub")]
     Reload,
     /// Copy the hub's store to a file, also while the hub runs
+    #[cfg(feature = "hub")]
     Backup(backup::Backup),
     /// Replace the hub's store with a backup, while no hub runs
     ///
     /// The old store is kept.
+    #[cfg(feature = "hub")]
     Restore(backup::Restore),
     /// Show the state of the hub, its tasks and its agents
     Status,
@@ -72,9 +86,11 @@ pub(super) enum Command {
     Agent(agent::AgentCommand),
     /// Add plug-ins, grant them permissions, approve their updates
     #[command(subcommand, alias = "plugins")]
+    #[cfg(feature = "hub")]
     Plugin(plugin::PluginCommand),
     /// List, check, test or create flows: agents that work in steps
     #[command(subcommand, alias = "flows")]
+    #[cfg(feature = "hub")]
     Flow(flow::Flow),
     /// List, run, pause or resume schedules of messages
     #[command(subcommand, alias = "schedules")]
@@ -84,6 +100,7 @@ pub(super) enum Command {
     Trigger(trigger::TriggerCommand),
     /// List or test notifiers, which report agents that need you
     #[command(subcommand)]
+    #[cfg(feature = "hub")]
     Notify(notify::NotifyCommand),
     /// Publish a message to a topic, as `topic publish` does
     #[command(hide = true)]
@@ -92,26 +109,33 @@ pub(super) enum Command {
     #[command(subcommand, alias = "topics")]
     Topic(topic::TopicCommand),
     /// Run a flow, or a flow file once, and print the answer
+    #[cfg(feature = "hub")]
     Run(Box<flow::run::RunFlow>),
     /// Have several agents do the same work, and pick the best result
     ///
     /// Each works in a separate worktree.
+    #[cfg(feature = "hub")]
     Best(Box<flow::best::Best>),
     /// Have several agents vote, estimate, propose, bid or agree
+    #[cfg(feature = "hub")]
     Decide(Box<decide::Decide>),
     /// Show the items of a flow's blackboard
     ///
     /// Also while its agents work.
+    #[cfg(feature = "hub")]
     Blackboard(blackboard::Blackboard),
     /// Print how often agents were right in votes, or who was
     #[command(subcommand)]
+    #[cfg(feature = "hub")]
     Record(record::RecordCommand),
     /// Send a message to an agent and print the answer
     #[command(visible_alias = "ask")]
     Send(Box<send::Send>),
     /// Serve an agent to an editor, by ACP on stdin and stdout
+    #[cfg(feature = "hub")]
     Acp(bridge::Acp),
     /// Serve the agents to an MCP client, on stdin and stdout
+    #[cfg(feature = "hub")]
     Mcp(bridge::Mcp),
     /// List the tasks
     #[command(visible_alias = "ps")]
@@ -143,6 +167,7 @@ pub(super) enum Command {
     /// Then `a2a-hub --hub NAME` sends, lists and answers there.
     Join(people::JoinArgs),
     /// Open the web page, in a browser that you pair with the hub
+    #[cfg(feature = "hub")]
     Web(web::WebArgs),
     /// Print the changes of a task, as `task diff` does
     Diff(task::worktrees::DiffOptions),
@@ -157,17 +182,22 @@ pub(super) enum Command {
     #[command(visible_alias = "delivery")]
     Deliveries(deliveries::Deliveries),
     /// Print the log of the background hub
+    #[cfg(feature = "hub")]
     Logs(logs::Logs),
     /// Print the settings in force with their sources, or check them
     #[command(subcommand)]
+    #[cfg(feature = "hub")]
     Config(config::ConfigCommand),
     /// List, add or remove directories in which agents may work
     #[command(subcommand, alias = "workspaces")]
+    #[cfg(feature = "hub")]
     Workspace(workspace::WorkspaceCommand),
     /// List the worktrees in which tasks work, or remove old ones
     #[command(visible_alias = "worktree")]
+    #[cfg(feature = "hub")]
     Worktrees(task::worktrees::WorktreesCommand),
     /// Check the installation, and say how to fix what is wrong
+    #[cfg(feature = "hub")]
     Doctor(doctor::Doctor),
     /// Print the completion script of a shell
     Completions {
@@ -176,6 +206,7 @@ pub(super) enum Command {
     },
     /// Write a copy of this program that contains its agents' compiled code
     #[command(name = CARRY, hide = true)]
+    #[cfg(feature = "hub")]
     Carry {
         /// File to write
         to: PathBuf,
@@ -191,5 +222,5 @@ pub(super) enum Command {
     },
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "hub"))]
 mod tests;

@@ -30,15 +30,13 @@ use crate::{
     },
 };
 use a2a_hub_core::text::plain_text::line;
+use a2a_hub_terminal::Interrupts;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{collections::HashSet, pin::pin, time::Duration};
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::sleep,
-};
+use tokio::time::sleep;
 
 /// Fewest characters of an abbreviated id.
 const SHORTEST_ID: usize = 3;
@@ -180,7 +178,7 @@ async fn watch(global: &Global, client: &mut Client, args: &InboxArgs) -> anyhow
     let mut events = Client::connect(global).await?;
     events.ask("hub/events", json!({})).await?;
     let console = global.console();
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut interrupts = Interrupts::new()?;
     let mut unread = pin!(console.unread());
     let mut printed = None;
     loop {
@@ -196,7 +194,7 @@ async fn watch(global: &Global, client: &mut Client, args: &InboxArgs) -> anyhow
         tokio::select! {
             changed = changed(&mut events) => changed?,
             () = sleep(POLL_INTERVAL) => {}
-            _ = interrupt.recv() => return Ok(Exit::Interrupted),
+            () = interrupts.next() => return Ok(Exit::Interrupted),
             () = &mut unread => return Ok(Exit::Interrupted),
         }
     }

@@ -2,24 +2,29 @@
 //! or a helper process of a hub, such as the minder of one program's process tree.
 
 mod automation;
+#[cfg(feature = "hub")]
 mod bundle;
 mod client;
 mod command_line;
 mod commands;
 mod inbox;
+#[cfg(feature = "hub")]
 mod log_files;
 mod people;
 mod permissions;
 mod remote_commands;
 mod search;
 mod since;
-#[cfg(test)]
+#[cfg(all(test, feature = "hub"))]
 mod surface;
 mod ui;
 mod usage;
+#[cfg(feature = "hub")]
 mod web;
 
-use crate::automation::{blackboard, notify, record, schedule, topic, trigger};
+#[cfg(feature = "hub")]
+use crate::automation::{blackboard, notify, record};
+use crate::automation::{schedule, topic, trigger};
 use crate::{
     client::{
         global::{Format, Global},
@@ -31,15 +36,23 @@ use crate::{
         exit::Exit,
     },
 };
-use a2a_hub_config::{Config, is_colourless};
+#[cfg(feature = "hub")]
+use a2a_hub_config::Config;
+use a2a_hub_config::is_colourless;
+#[cfg(feature = "hub")]
 use anyhow::Context as _;
-use clap::{
-    Parser as _,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+#[cfg(feature = "hub")]
+use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use command_line::{Command, CommandLine};
 use std::{ffi::OsString, process::ExitCode};
 
+#[cfg(not(feature = "hub"))]
+fn main() -> ExitCode {
+    follow_the_command_line()
+}
+
+#[cfg(feature = "hub")]
 fn main() -> ExitCode {
     a2a_hub::minded().unwrap_or_else(follow_the_command_line)
 }
@@ -95,9 +108,16 @@ fn not_understood(why: &clap::Error) -> ExitCode {
         if let Some(help) = quoting_help(why, typed) {
             console.note(help);
         }
+        if cfg!(not(feature = "hub")) && why.kind() == ErrorKind::InvalidSubcommand {
+            console.note(ONLY_CLIENT);
+        }
     }
     ExitCode::from(Exit::Fault as u8)
 }
+
+/// Help for a command that only the program with the hub has.
+const ONLY_CLIENT: &str = "help: this program is a client of remote hubs; the other commands are in \
+                           the program with the hub, for Linux";
 
 /// Commands that take a text.
 const WITH_TEXT: [&str; 5] = ["send", "ask", "run", "best", "answer"];
@@ -127,29 +147,46 @@ fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
 
 fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> {
     global.require_config()?;
+    #[cfg(not(feature = "hub"))]
+    let global = &remote_commands::with_joined_hub(global);
     let Some(command) = command else { return commands::status::overview(global) };
+    #[cfg(feature = "hub")]
     remote_commands::require_remote_support(global, &command)?;
     match command {
+        #[cfg(feature = "hub")]
         Command::Start(start) => commands::start::start(global, &start),
+        #[cfg(feature = "hub")]
         Command::Stop(stop) => commands::stop::stop(global, &stop),
+        #[cfg(feature = "hub")]
         Command::Restart(restart) => commands::restart::restart(global, &restart, started_by),
+        #[cfg(feature = "hub")]
         Command::Reload => commands::restart::reload(global),
+        #[cfg(feature = "hub")]
         Command::Backup(backup) => commands::backup::backup(global, &backup),
+        #[cfg(feature = "hub")]
         Command::Restore(restore) => commands::backup::restore(global, &restore),
         Command::Status => commands::status::status(global),
         Command::Agents(args) => commands::agents::agents(global, &args),
         Command::Agent(agent) => commands::agent::agent(global, &agent),
+        #[cfg(feature = "hub")]
         Command::Flow(flow) => commands::flow::flow(global, &flow),
         Command::Trigger(trigger) => trigger::trigger(global, &trigger),
+        #[cfg(feature = "hub")]
         Command::Notify(command) => notify::notify(global, &command),
         Command::Schedule(schedule) => schedule::schedule(global, &schedule),
         Command::Publish(publish) => topic::publish(global, &publish),
         Command::Topic(topic) => topic::topic(global, &topic),
+        #[cfg(feature = "hub")]
         Command::Plugin(plugin) => commands::plugin::plugin(global, &plugin),
+        #[cfg(feature = "hub")]
         Command::Run(run) => commands::flow::run::run(global, *run),
+        #[cfg(feature = "hub")]
         Command::Best(best) => commands::flow::best::best(global, *best),
+        #[cfg(feature = "hub")]
         Command::Decide(decide) => commands::flow::decide::decide(global, *decide),
+        #[cfg(feature = "hub")]
         Command::Record(command) => record::record(global, &command),
+        #[cfg(feature = "hub")]
         Command::Blackboard(args) => blackboard::blackboard(global, &args),
         Command::Send(send) => {
             let Some(mut send) = send.with_message(global)? else { return Ok(Exit::Interrupted) };
@@ -157,13 +194,18 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
             if client::remote::is_url(&send.agent) {
                 return client::remote_task::send(global, send);
             }
+            #[cfg(not(feature = "hub"))]
+            commands::remote_only::require_one_receiver(&send)?;
+            #[cfg(feature = "hub")]
             let send = match commands::flow::broadcast::receivers(&send)? {
                 Some(agents) => commands::flow::broadcast::to_all(global, send, &agents)?,
                 None => send,
             };
             commands::send::send(global, send)
         }
+        #[cfg(feature = "hub")]
         Command::Acp(args) => commands::bridge::acp(global, &args),
+        #[cfg(feature = "hub")]
         Command::Mcp(args) => commands::bridge::mcp(global, &args),
         Command::Tasks(tasks) => commands::tasks::tasks(global, &tasks),
         Command::Usage(args) => usage::usage(global, &args),
@@ -176,18 +218,25 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Person(command) => people::person(global, &command),
         Command::Key(command) => people::key(global, &command),
         Command::Join(args) => people::join(global, args),
+        #[cfg(feature = "hub")]
         Command::Web(args) => web::web(global, &args),
         Command::Diff(args) => commands::task::worktrees::diff(global, &args),
         Command::Apply(args) => commands::task::worktrees::apply(global, &args),
         Command::Discard(args) => commands::task::worktrees::discard(global, &args),
         Command::Contexts(contexts) => commands::contexts::contexts(global, &contexts),
         Command::Deliveries(args) => commands::deliveries::deliveries(global, &args),
+        #[cfg(feature = "hub")]
         Command::Logs(logs) => commands::logs::logs(global, &logs),
+        #[cfg(feature = "hub")]
         Command::Config(command) => commands::config::config(global, &command),
+        #[cfg(feature = "hub")]
         Command::Workspace(command) => commands::workspace::workspace(global, &command),
+        #[cfg(feature = "hub")]
         Command::Worktrees(args) => commands::task::worktrees::worktrees(global, &args),
+        #[cfg(feature = "hub")]
         Command::Doctor(doctor) => commands::doctor::doctor(global, &doctor),
         Command::Completions { shell } => commands::manual::completions(global, shell),
+        #[cfg(feature = "hub")]
         Command::Carry { to } => bundle::carry_to(&to),
         Command::Version => commands::status::version(global),
         Command::Man { command } => commands::manual::man(global, command.as_deref()),
@@ -196,6 +245,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
 
 /// Returns the configuration of the hub that these arguments start; `None` for a command that
 /// starts no hub.
+#[cfg(feature = "hub")]
 fn started_by(arguments: &[OsString]) -> anyhow::Result<Option<Config>> {
     let program = OsString::from("a2a-hub");
     let line = CommandLine::try_parse_from(std::iter::once(&program).chain(arguments));

@@ -1,13 +1,12 @@
 //! `person`, `key` and `join`: people whom the operator lets in, their API keys, and remote hubs
 //! that this user joined.
 
+#[cfg(feature = "hub")]
+use crate::commands::doctor::finding::{CheckResult, ok};
 use crate::{
     Exit, Global,
     client::hub_client::ask,
-    commands::{
-        doctor::finding::{CheckResult, ok},
-        tasks::{Since, since},
-    },
+    commands::tasks::{Since, since},
     permissions::millis,
     ui::{
         failure::CommandError,
@@ -17,15 +16,20 @@ use crate::{
         text::Text,
     },
 };
-use a2a_hub_config::{ClientTlsFiles, Config, JoinedHub, JoinedHubs, token::TENANTS_DIR};
+use a2a_hub_config::{ClientTlsFiles, JoinedHub, JoinedHubs};
+#[cfg(feature = "hub")]
+use a2a_hub_config::{Config, token::TENANTS_DIR};
 use a2a_hub_core::identity::PersonProof;
+#[cfg(feature = "hub")]
 use a2a_hub_protocol::id::TenantId;
 use a2a_hub_socket_client::remote_hub;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+#[cfg(feature = "hub")]
+use std::path::Path;
+use std::path::PathBuf;
 
 /// Role of a person in a tenant.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -354,6 +358,7 @@ pub(crate) fn reach_text(agents: &Value) -> Text {
 
 /// Findings of `doctor` about tokens of tenants, which are older than keys: all clients of a tenant
 /// share one, so no record tells them apart.
+#[cfg(feature = "hub")]
 pub(crate) fn tenant_tokens(config: &Config, data_dir: &Path) -> Vec<CheckResult> {
     let token = |tenant: &TenantId| data_dir.join(TENANTS_DIR).join(tenant.as_str());
     let with_file = config.tenants.keys().map(|tenant| (tenant, token(tenant)));
@@ -487,6 +492,7 @@ pub(crate) fn join(global: &Global, args: JoinArgs) -> anyhow::Result<Exit> {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "hub")]
     #[test]
     fn tokens_of_tenants_name_keys_in_their_place() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,12 +1,26 @@
 //! Commands that work with a remote hub (`--hub`).
 
-use crate::{Global, command_line::Command, ui::failure::CommandError};
+use crate::Global;
+#[cfg(feature = "hub")]
+use crate::{command_line::Command, ui::failure::CommandError};
+#[cfg(not(feature = "hub"))]
+use a2a_hub_socket_client::remote_hub;
+
+/// Names the only hub that the user joined, unless `--hub` names one. Where none can be found, the
+/// command says so if it needs one.
+#[cfg(not(feature = "hub"))]
+pub(crate) fn with_joined_hub(global: &Global) -> Global {
+    let only = || remote_hub::find_only(&global.data_dir().ok()?).ok();
+    let hub = global.hub.clone().or_else(|| Some(only()?.name));
+    Global { hub, ..global.clone() }
+}
 
 /// Refuses `--hub` for commands that support only a local hub.
 ///
 /// # Errors
 ///
 /// The command does not reach a remote hub.
+#[cfg(feature = "hub")]
 pub(crate) fn require_remote_support(global: &Global, command: &Command) -> anyhow::Result<()> {
     if global.hub.is_none() || supports_remote(command) {
         return Ok(());
@@ -17,6 +31,7 @@ pub(crate) fn require_remote_support(global: &Global, command: &Command) -> anyh
     Err(CommandError::usage(why.to_owned()).into())
 }
 
+#[cfg(feature = "hub")]
 fn supports_remote(command: &Command) -> bool {
     match command {
         Command::Agents(_)

@@ -1,10 +1,15 @@
 //! Commands for schedules and triggers, which the hub starts by itself, for topics, for
 //! notifiers, and for decisions of several agents.
 
+#[cfg(feature = "hub")]
 pub(crate) mod blackboard;
+#[cfg(feature = "hub")]
 pub(crate) mod decide;
+#[cfg(feature = "hub")]
 pub(crate) mod decision;
+#[cfg(feature = "hub")]
 pub(crate) mod notify;
+#[cfg(feature = "hub")]
 pub(crate) mod record;
 pub(crate) mod schedule;
 pub(crate) mod topic;

@@ -5,7 +5,7 @@ pub(super) mod files;
 pub(super) mod remote;
 pub(super) mod remote_task;
 
-pub(super) use a2a_hub_socket_client::{
-    global, hub_client, ids, owner, running_hub, runtime, sent, signals,
-};
+pub(super) use a2a_hub_socket_client::{global, hub_client, ids, runtime, sent, signals};
+#[cfg(feature = "hub")]
+pub(super) use a2a_hub_socket_client::{owner, running_hub};
 pub(super) use a2a_hub_terminal::task_snapshot;

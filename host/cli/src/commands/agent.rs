@@ -1,6 +1,7 @@
 //! `agent`: shows, registers, deregisters or reloads one agent of the hub; adds programs of the
 //! Agent Client Protocol.
 
+#[cfg(feature = "hub")]
 mod program;
 
 use super::{
@@ -25,9 +26,11 @@ pub(crate) enum AgentCommand {
         id: String,
     },
     /// List the programs of the Agent Client Protocol that `agent add` knows
+    #[cfg(feature = "hub")]
     Available,
     /// Add a program that speaks the Agent Client Protocol as an agent: one of those that `agent
     /// available` lists, or any with `--acp`. Nothing is installed
+    #[cfg(feature = "hub")]
     Add {
         /// Id of the new agent
         name: String,
@@ -39,6 +42,7 @@ pub(crate) enum AgentCommand {
         command: Vec<String>,
     },
     /// Remove an agent that `agent add` added, with its settings
+    #[cfg(feature = "hub")]
     Remove {
         /// Id of the agent
         #[arg(add = completion::agents())]
@@ -73,8 +77,11 @@ pub(crate) fn agent(global: &Global, agent: &AgentCommand) -> anyhow::Result<Exi
     let of = |id: &str| json!({ "agentId": id });
     let (answer, output): (_, Text) = match agent {
         AgentCommand::List(args) => return agents(global, args),
+        #[cfg(feature = "hub")]
         AgentCommand::Available => return program::available(global),
+        #[cfg(feature = "hub")]
         AgentCommand::Add { name, command, .. } => return program::add(global, name, command),
+        #[cfg(feature = "hub")]
         AgentCommand::Remove { name } => return program::remove(global, name),
         AgentCommand::Show { id } => {
             let agent = ask(global, "hub/agents/get", of(id))?;

@@ -1,7 +1,7 @@
 //! `flow`: lists, shows, checks, tests and creates flow files. The hub's agent `flow` reads them.
 
 use super::{
-    completion,
+    RUNNER, completion,
     status::{agents_text, rejected_text},
 };
 use crate::{
@@ -45,9 +45,6 @@ const FLOW_EXISTS: &str = "FLOW_EXISTS";
 
 /// Most bytes of a file that is read here. The agent `flow` has its own limit.
 const MAX_TEXT: u64 = 1 << 20;
-
-/// Agent that reads flow files, and runs those that are no agents.
-pub(super) const RUNNER: &str = "flow";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Flow {

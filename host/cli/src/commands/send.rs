@@ -8,18 +8,24 @@ pub(crate) mod message_options;
 mod options;
 mod request;
 
+#[cfg(not(feature = "hub"))]
+use super::remote_only::{self as start, joins_late, say_edited};
+#[cfg(feature = "hub")]
 use super::{
     flow::joined::{joins_late, say_edited},
+    start,
+};
+use super::{
     follow::{follow, follow_handoff},
     leave::OnLeave,
     reconnect::{MAX_RECONNECTS, is_lost, reconnect},
-    start,
     task::{
         output::{TaskOutput, print_begun},
         question::{self, QuestionOutcome, answer_with},
         save_files::{self, Saved},
     },
 };
+#[cfg(feature = "hub")]
 use crate::automation::decision;
 use crate::{
     Exit, Format, Global, block_on,
@@ -190,6 +196,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 (send.agent, step) = (agent, SendStep::Watch(task));
                 continue;
             }
+            #[cfg(feature = "hub")]
             if let (Some(rule), Exit::Done | Exit::TaskFailed) = (send.decides, exit) {
                 let exit =
                     decision::print(global, &mut client, rule, &shown.snapshot, exit).await?;
@@ -378,6 +385,7 @@ impl Send {
             message,
             input: Vec::new(),
             data: None,
+            #[cfg(feature = "hub")]
             decides: None,
             is_remote: false,
             files: Vec::new(),
@@ -405,6 +413,7 @@ impl Send {
     }
 
     /// Returns the option that was given and counts for a message to one agent only.
+    #[cfg(feature = "hub")]
     pub(crate) fn option_for_one_agent(&self) -> Option<&'static str> {
         let specified = [
             ("--task", self.task.is_some()),

@@ -6,7 +6,7 @@ use crate::{
     client::hub_client::{Client, start_text},
     inbox::waiting::{unread_notices, unread_text, waiting_text},
     ui::{
-        failure::{CommandError, HUB_NOT_RUNNING},
+        failure::{CommandError, HUB_NOT_JOINED, HUB_NOT_RUNNING},
         render::{counted, duration, list, size, text},
         table::{Cell, Table},
         text::{FAINT, PLAIN, Text, style_of},
@@ -30,10 +30,21 @@ fn of_hub(global: &Global) -> anyhow::Result<Value> {
     block_on(async { Client::connect_to_any(global).await?.call("hub/status", json!({})).await })
 }
 
+/// Address of the hub, for people.
+#[cfg(feature = "hub")]
+fn address(global: &Global) -> anyhow::Result<String> {
+    Ok(global.socket_path()?.display().to_string())
+}
+
+#[cfg(not(feature = "hub"))]
+fn address(global: &Global) -> anyhow::Result<String> {
+    Ok(global.hub.clone().unwrap_or_default())
+}
+
 pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
     let status = of_hub(global)?;
     global.show(&status, || {
-        let socket = global.socket_path()?.display().to_string();
+        let socket = address(global)?;
         let mut with_notices = status.clone();
         member::set(&mut with_notices, "unreadNotices", unread_notices(global, &status));
         Ok(status_text(&with_notices, &socket, global.console().columns()))
@@ -45,7 +56,7 @@ pub(crate) fn status(global: &Global) -> anyhow::Result<Exit> {
 pub(crate) fn version(global: &Global) -> anyhow::Result<Exit> {
     let hub = match of_hub(global) {
         Ok(status) => status["version"].clone(),
-        Err(why) if CommandError::from_error(&why).is(HUB_NOT_RUNNING) => Value::Null,
+        Err(why) if CommandError::from_error(&why).is(NO_HUB) => Value::Null,
         Err(why) => return Err(why),
     };
     let program = env!("CARGO_PKG_VERSION");
@@ -64,21 +75,33 @@ const WITH_HUB: [(&str, &str); 3] = [
 ];
 
 /// Next commands of a user whose hub does not run.
-const WITHOUT_HUB: [(&str, &str); 3] = [
-    ("a2a-hub start", "starts the hub"),
-    ("a2a-hub doctor", "checks the installation"),
-    ("a2a-hub --help", "lists all commands"),
-];
+const WITHOUT_HUB: [(&str, &str); 3] = match cfg!(feature = "hub") {
+    true => [
+        ("a2a-hub start", "starts the hub"),
+        ("a2a-hub doctor", "checks the installation"),
+        ("a2a-hub --help", "lists all commands"),
+    ],
+    false => [
+        ("a2a-hub join URL", "joins a hub with an invitation"),
+        ("a2a-hub --hub NAME", "shows one of several hubs"),
+        ("a2a-hub --help", "lists all commands"),
+    ],
+};
+
+/// Reason of an error that no hub is there to be asked.
+const NO_HUB: &str = if cfg!(feature = "hub") { HUB_NOT_RUNNING } else { HUB_NOT_JOINED };
 
 /// Shows the hub's status and three next commands, for a command line without a command.
 pub(crate) fn overview(global: &Global) -> anyhow::Result<Exit> {
     let next = match status(global) {
         Ok(_) => WITH_HUB,
         Err(why)
-            if global.format == Format::Pretty
-                && CommandError::from_error(&why).is(HUB_NOT_RUNNING) =>
+            if global.format == Format::Pretty && CommandError::from_error(&why).is(NO_HUB) =>
         {
-            global.console().print(&"the hub is not running\n".into())?;
+            let is_client = cfg!(not(feature = "hub"));
+            let why =
+                if is_client { format!("{why}\n") } else { "the hub is not running\n".into() };
+            global.console().print(&why.into())?;
             WITHOUT_HUB
         }
         Err(why) => return Err(why),

@@ -8,6 +8,7 @@ pub(crate) mod reference;
 mod resume_in_cli;
 pub(crate) mod save_files;
 mod watch;
+#[cfg(feature = "hub")]
 mod worktree_trust;
 pub(crate) mod worktrees;
 

@@ -18,15 +18,13 @@ use crate::{
 };
 use a2a_hub_core::text::plain_text::line;
 use a2a_hub_protocol::{id::AgentId, member, task::TaskState};
+use a2a_hub_terminal::Interrupts;
 use anyhow::{Context as _, bail};
 use clap::{Args, builder::PossibleValuesParser};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, pin::pin, time::Duration};
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::{Instant, MissedTickBehavior, interval, timeout_at},
-};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 /// Interval at which a watched list is redrawn: its relative times become outdated.
 const REDRAW_INTERVAL: Duration = Duration::from_secs(5);
@@ -200,7 +198,7 @@ async fn watch(
     let mut events = Client::connect(global).await?;
     events.ask("hub/events", json!({})).await?;
     let console = global.console();
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut interrupts = Interrupts::new()?;
     let mut unread = pin!(console.unread());
     let mut looks = interval(REDRAW_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -219,7 +217,7 @@ async fn watch(
         tokio::select! {
             changed = changed(&mut events) => changed?,
             _ = looks.tick() => {}
-            _ = interrupt.recv() => return Ok(Exit::Interrupted),
+            () = interrupts.next() => return Ok(Exit::Interrupted),
             () = &mut unread => return Ok(Exit::Interrupted),
         }
     }

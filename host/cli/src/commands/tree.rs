@@ -12,14 +12,12 @@ use crate::{
         text::{Text, style_of},
     },
 };
+use a2a_hub_terminal::Interrupts;
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{pin::pin, time::Duration};
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::sleep,
-};
+use tokio::time::sleep;
 
 /// Polling interval of a program that may not receive events.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -52,7 +50,7 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
     let mut events = Client::connect(global).await?;
     events.ask("hub/events", json!({})).await?;
     let console = global.console();
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut interrupts = Interrupts::new()?;
     let mut unread = pin!(console.unread());
     let mut shown = Value::Null;
     // A program that an agent started may not receive events, so it polls.
@@ -76,7 +74,7 @@ async fn watch(global: &Global, client: &mut Client, root: &str) -> anyhow::Resu
                 changed => changed?,
             },
             () = sleep(POLL_INTERVAL), if !subscribed => {}
-            _ = interrupt.recv() => return Ok(Exit::Interrupted),
+            () = interrupts.next() => return Ok(Exit::Interrupted),
             () = &mut unread => return Ok(Exit::Interrupted),
         }
     }

@@ -3,6 +3,7 @@
 
 pub(super) use a2a_hub_socket_client::{exit, failure};
 pub(super) use a2a_hub_terminal::{
-    console, dialogue, difference, interactive, markdown, markdown_stream, pager, render, table,
-    text, tool_calls, width,
+    console, dialogue, interactive, markdown_stream, pager, render, table, text, tool_calls, width,
 };
+#[cfg(feature = "hub")]
+pub(super) use a2a_hub_terminal::{difference, markdown};

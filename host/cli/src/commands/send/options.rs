@@ -41,6 +41,7 @@ pub(crate) struct Send {
     #[arg(skip)]
     pub(crate) is_remote: bool,
     /// Rule by which the receivers decide together, set by `decide`.
+    #[cfg(feature = "hub")]
     #[arg(skip)]
     pub(in crate::commands) decides: Option<&'static str>,
     /// File to attach. May be given several times
@@ -76,7 +77,8 @@ pub(crate) struct Send {
     #[arg(long, value_name = "TIME", value_parser = duration::milliseconds)]
     pub(crate) timeout: Option<u64>,
     /// Start the hub first if it does not run
-    #[arg(long)]
+    #[cfg_attr(feature = "hub", arg(long))]
+    #[cfg_attr(not(feature = "hub"), arg(skip))]
     pub(crate) start: bool,
     /// Continue this conversation
     #[arg(long, value_name = "ID", help_heading = CONVERSATION, add = completion::contexts())]

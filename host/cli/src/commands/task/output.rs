@@ -1,7 +1,7 @@
 //! Output of a task: the answer on standard output, streamed or at the end, and everything else on
 //! standard error.
 
-use crate::commands::flow::RUNNER;
+use crate::commands::RUNNER;
 use crate::{
     Exit, Format, Global,
     client::task_snapshot::{TaskStateSnapshot, progress_message, with_fix},

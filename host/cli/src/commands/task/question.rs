@@ -1,7 +1,7 @@
 //! Questions of tasks: displayed, and answered if a user sits at the terminal.
 
 use super::output::TaskOutput;
-use crate::commands::flow::RUNNER;
+use crate::commands::RUNNER;
 use crate::{
     Exit, Format, Global,
     client::task_snapshot::TaskStateSnapshot,

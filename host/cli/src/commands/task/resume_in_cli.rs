@@ -14,7 +14,7 @@ use a2a_hub_core::task::vendor_session::{NoVendorSession, VendorCommand};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use std::{os::unix::process::CommandExt as _, process::Command};
+use std::process::Command;
 
 /// Reason of a refusal: the task has no session that could be continued.
 const NO_SESSION: &str = "NO_SESSION";
@@ -65,7 +65,7 @@ fn typed(VendorCommand { words, dir }: &VendorCommand) -> String {
     }
 }
 
-/// Replaces this process by the program.
+/// Replaces this process by the program, or waits for the program.
 #[expect(clippy::disallowed_methods, reason = "the program is the user's, not the hub's")]
 fn run(resume: &VendorCommand) -> anyhow::Result<Exit> {
     let [program, args @ ..] = &resume.words;
@@ -77,7 +77,14 @@ fn run(resume: &VendorCommand) -> anyhow::Result<Exit> {
     if let Some(dir) = &resume.dir {
         command.current_dir(dir);
     }
-    Err(command.exec()).with_context(|| format!("run `{}`", typed(resume)))
+    #[cfg(all(unix, not(feature = "without-unix")))]
+    let ended = Err(std::os::unix::process::CommandExt::exec(&mut command));
+    // Elsewhere no process can become another one.
+    #[cfg(not(all(unix, not(feature = "without-unix"))))]
+    let ended = command.status();
+    let status: std::process::ExitStatus =
+        ended.with_context(|| format!("run `{}`", typed(resume)))?;
+    Ok(if status.success() { Exit::Done } else { Exit::TaskFailed })
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Worktrees of tasks: `task diff`, `task apply`, `task discard`, and `worktrees`.
 
-use crate::commands::{completion, duration, task::worktree_trust};
+use crate::commands::completion;
+#[cfg(feature = "hub")]
+use crate::commands::{duration, task::worktree_trust};
 use crate::{
-    Exit, Format, Global, ask, block_on,
+    Exit, Format, Global, block_on,
     client::{
         hub_client::Client,
         ids::{self, Kind},
@@ -10,16 +12,27 @@ use crate::{
     },
     ui::{
         failure::CommandError,
-        render::{ago, counted, list, text},
-        table::{Cell, Table},
+        render::{counted, list, text},
         text::{FAINT, PLAIN, Text, style_of},
     },
 };
+#[cfg(feature = "hub")]
+use crate::{
+    ask,
+    ui::{
+        render::ago,
+        table::{Cell, Table},
+    },
+};
 use a2a_hub_protocol::{hub_metadata::WORKTREE_TASK, member};
+#[cfg(feature = "hub")]
 use a2a_hub_worktrees::RepositoryPaths;
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use clap::{Args, Subcommand};
+use clap::Args;
+#[cfg(feature = "hub")]
+use clap::Subcommand;
+#[cfg(feature = "hub")]
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -77,12 +90,14 @@ pub(crate) struct DiscardOptions {
     force: bool,
 }
 
+#[cfg(feature = "hub")]
 #[derive(Debug, Args)]
 pub(crate) struct WorktreesCommand {
     #[command(subcommand)]
     command: Option<WorktreesAction>,
 }
 
+#[cfg(feature = "hub")]
 #[derive(Debug, Subcommand)]
 enum WorktreesAction {
     /// List the worktrees of tasks, oldest first (the default)
@@ -293,6 +308,7 @@ pub(crate) fn discard(global: &Global, args: &DiscardOptions) -> anyhow::Result<
 }
 
 /// Lists or removes worktrees.
+#[cfg(feature = "hub")]
 pub(crate) fn worktrees(global: &Global, args: &WorktreesCommand) -> anyhow::Result<Exit> {
     match &args.command {
         None | Some(WorktreesAction::List) => {
@@ -334,6 +350,7 @@ pub(crate) fn worktrees(global: &Global, args: &WorktreesCommand) -> anyhow::Res
     Ok(Exit::Done)
 }
 
+#[cfg(feature = "hub")]
 fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
     if worktrees.is_empty() {
         return "no worktrees\n".into();
@@ -370,6 +387,7 @@ fn table(worktrees: &[Value], now: Timestamp, columns: Option<usize>) -> Text {
 }
 
 /// Latest known changes of a worktree in a word.
+#[cfg(feature = "hub")]
 fn changes(one: &Value) -> String {
     let size = &one["changes"];
     match (size["insertions"].as_u64(), size["deletions"].as_u64()) {
@@ -381,6 +399,7 @@ fn changes(one: &Value) -> String {
 }
 
 /// One line for each pair of worktrees that conflict. Both of them list it.
+#[cfg(feature = "hub")]
 fn conflicts(worktrees: &[Value], columns: Option<usize>) -> Text {
     let ids = || worktrees.iter().map(|one| text(&one["taskId"]));
     let shown = |id| columns.map_or(id, |_| ids::short(id, &ids()).text);
@@ -404,6 +423,7 @@ fn conflicts(worktrees: &[Value], columns: Option<usize>) -> Text {
     out
 }
 
+#[cfg(feature = "hub")]
 fn pruned(removed: &[Value]) -> Text {
     if removed.is_empty() {
         return "no worktree of a finished task is that old\n".into();
@@ -426,7 +446,7 @@ fn short(commit: &str) -> &str {
     commit.get(..SHORT_ID).unwrap_or(commit)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "hub"))]
 mod tests {
     use super::*;
 
