@@ -219,6 +219,7 @@ fn test(root: &Path) -> Result<()> {
     let examples = ["test", "--locked", "--workspace", "--doc", "--quiet"];
     run(checked_cargo(root, Checks::for_tests())?.args(examples))?;
     nextest(root, &["-E", &needs::runnable(&missing)])?;
+    check_client(root)?;
     tell_missing(root, &missing)
 }
 
@@ -249,7 +250,17 @@ fn check(root: &Path) -> Result<()> {
     // One process per crate, unlike nextest: starting a process takes longer than these tests.
     let tests = ["test", "--locked", "--quiet", "--lib", "--bins", "--tests"];
     let tested = run(cargo(root).args(tests).args(fast).env("PROPTEST_CASES", FEWER_CASES));
-    formatted.finish().and(linted.finish()).and(tested)
+    formatted.finish().and(linted.finish()).and(tested).and_then(|()| check_client(root))
+}
+
+/// Checks the client of remote hubs as for a system that is no Unix, in the folder of the lints,
+/// which has most of its dependencies.
+fn check_client(root: &Path) -> Result<()> {
+    let client = ["check", "--locked", "--package", "a2a-hub-cli", "--bins", "--quiet"];
+    let features = ["--no-default-features", "--features", "without-unix"];
+    let mut check = checked_cargo(root, Checks::Lints)?;
+    run(check.args(client).args(features).arg("--target-dir").arg(lint::folder(root)))
+        .context("check the client of remote hubs, which is for macOS and Windows as well")
 }
 
 fn nextest(root: &Path, arguments: &[&str]) -> Result<()> {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod book;
+mod client;
 mod crates;
 mod identifiers;
 mod json_index;

@@ -22,7 +22,11 @@ pub(crate) fn lines_of_code(text: &str) -> usize {
 
 /// Text before the file's own tests.
 pub(crate) fn without_tests(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod tests").next().unwrap()
+    let declared = text.match_indices("\nmod tests").find_map(|(at, _)| {
+        let attribute = text[..at].rfind('\n').map_or(0, |line_break| line_break + 1);
+        text[attribute..at].starts_with("#[cfg(").then_some(attribute)
+    });
+    &text[..declared.unwrap_or(text.len())]
 }
 
 /// Rust sources under `dir`, with their text.
