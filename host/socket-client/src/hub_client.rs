@@ -87,15 +87,15 @@ pub fn start_text(answer: &Value) -> Option<String> {
 }
 
 /// Responses of the hub.
-pub type Reader = BufReader<Box<dyn AsyncRead + Send + Unpin>>;
+pub type HubReader = BufReader<Box<dyn AsyncRead + Send + Unpin>>;
 
 /// Requests to the hub.
-pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+pub type HubWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Connection to the hub.
 pub struct Client {
-    read: Reader,
-    write: Writer,
+    read: HubReader,
+    write: HubWriter,
     /// Process id of the hub.
     pub pid: Option<i32>,
     requests: u64,
@@ -214,7 +214,7 @@ impl Client {
     }
 
     /// Returns the raw connection, for another protocol.
-    pub fn into_halves(self) -> (Reader, Writer) {
+    pub fn into_halves(self) -> (HubReader, HubWriter) {
         (self.read, self.write)
     }
 

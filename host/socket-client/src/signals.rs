@@ -11,7 +11,7 @@ mod portable;
 mod unix;
 
 #[cfg(not(all(unix, not(feature = "without-unix"))))]
-pub use portable::LeaveSignals;
+pub use portable::CtrlCOnly as LeaveSignals;
 #[cfg(all(unix, not(feature = "without-unix")))]
 pub use unix::{Hangup, LeaveSignals, SignalRequest, Signals, end_at_once};
 

@@ -1,11 +1,11 @@
-//! Output of the command line, on standard output and standard error. Output to a terminal is
+//! OutputStream of the command line, on standard output and standard error. OutputStream to a terminal is
 //! sanitised as a whole, because the parts that came from outside are no longer known; output to a
 //! pipe or a file is unchanged.
 
 use crate::{
     markdown_stream::ScreenSize,
     pager::read_by,
-    system::{self, Output},
+    system::{self, OutputStream},
     text::{RenderOptions, Text},
 };
 use a2a_hub_core::text::terminal;
@@ -25,7 +25,7 @@ const COLUMNS: usize = 80;
 /// Height, in rows, of a terminal that does not report one.
 const ROWS: usize = 24;
 
-/// Output options of the user.
+/// OutputStream options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     /// Prints every byte unchanged, to a terminal as well.
@@ -34,7 +34,7 @@ pub struct Wish {
     pub plain: bool,
 }
 
-/// Output streams of the command line. Cheap to copy.
+/// OutputStream streams of the command line. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
     out: Outlet,
@@ -50,10 +50,10 @@ struct Outlet {
 }
 
 impl Outlet {
-    fn for_output(output: Output, wish: Wish) -> Self {
+    fn for_output(output: OutputStream, wish: Wish) -> Self {
         let is_terminal = match output {
-            Output::Stdout => io::stdout().is_terminal(),
-            Output::Stderr => io::stderr().is_terminal(),
+            OutputStream::Stdout => io::stdout().is_terminal(),
+            OutputStream::Stderr => io::stderr().is_terminal(),
         };
         let columns = is_terminal.then(|| {
             let size = system::size(output);
@@ -92,8 +92,8 @@ impl Console {
     /// Creates the console of this process.
     pub fn new(wish: Wish) -> Self {
         Self {
-            out: Outlet::for_output(Output::Stdout, wish),
-            err: Outlet::for_output(Output::Stderr, wish),
+            out: Outlet::for_output(OutputStream::Stdout, wish),
+            err: Outlet::for_output(OutputStream::Stderr, wish),
         }
     }
 
@@ -194,7 +194,7 @@ impl Console {
     /// Size of the terminal that standard output is, as it is now; columns as [`Self::columns`] of
     /// a terminal that reports none.
     pub fn screen(self) -> ScreenSize {
-        let (columns, rows) = system::size(Output::Stdout).unwrap_or_default();
+        let (columns, rows) = system::size(OutputStream::Stdout).unwrap_or_default();
         let known = |size: usize, default| if size > 0 { size } else { default };
         ScreenSize {
             columns: known(columns, self.out.columns.unwrap_or(COLUMNS)),

@@ -7,9 +7,9 @@ use std::io;
 /// Signal handlers of a command that waits for a task: Ctrl-C. The end of its console ends the
 /// process.
 #[derive(Debug)]
-pub struct LeaveSignals(Interrupts);
+pub struct CtrlCOnly(Interrupts);
 
-impl LeaveSignals {
+impl CtrlCOnly {
     /// Installs the handlers.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ mod tests {
 
     #[tokio::test]
     async fn signal_is_awaited() {
-        let mut signals = LeaveSignals::new().unwrap();
+        let mut signals = CtrlCOnly::new().unwrap();
         assert!(timeout(Duration::from_millis(20), signals.next()).await.is_err());
     }
 }

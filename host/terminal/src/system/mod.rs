@@ -14,12 +14,16 @@ use portable as here;
 #[cfg(all(unix, not(feature = "without-unix")))]
 use unix as here;
 
-pub use here::Interrupts;
+#[cfg(not(all(unix, not(feature = "without-unix"))))]
+pub use portable::CtrlCListener as Interrupts;
+#[cfg(all(unix, not(feature = "without-unix")))]
+pub use unix::Interrupts;
+
 pub(crate) use here::{discard_input, is_stdout_closed, read_line, size, understands_escapes};
 
 /// Output stream of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.

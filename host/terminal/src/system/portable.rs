@@ -2,7 +2,7 @@
 //!
 //! A console cannot be asked there whether it has a line, so a thread reads it on request.
 
-use super::Output;
+use super::OutputStream;
 use std::{
     io,
     sync::{Arc, LazyLock, mpsc as requests},
@@ -25,7 +25,7 @@ pub(crate) fn understands_escapes() -> bool {
 
 /// Columns and rows of the terminal of this process; `None` if it has none. All streams that are
 /// terminals are the same one.
-pub(crate) fn size(_: Output) -> Option<(usize, usize)> {
+pub(crate) fn size(_: OutputStream) -> Option<(usize, usize)> {
     let (columns, rows) = terminal_size::terminal_size()?;
     Some((columns.0.into(), rows.0.into()))
 }
@@ -51,8 +51,8 @@ pub(crate) async fn read_line() -> io::Result<String> {
 }
 
 /// Lines of standard input.
-static CONSOLE: LazyLock<Mutex<LineReader>> = LazyLock::new(|| {
-    Mutex::new(LineReader::new(|| {
+static CONSOLE: LazyLock<Mutex<ConsoleReader>> = LazyLock::new(|| {
+    Mutex::new(ConsoleReader::new(|| {
         let mut line = String::new();
         io::stdin().read_line(&mut line)?;
         Ok(line)
@@ -61,14 +61,14 @@ static CONSOLE: LazyLock<Mutex<LineReader>> = LazyLock::new(|| {
 
 /// Thread that reads a line whenever one is wanted. Between prompts it reads nothing, so that other
 /// readers of standard input get what is for them.
-struct LineReader {
+struct ConsoleReader {
     requests: requests::Sender<()>,
     lines: UnboundedReceiver<io::Result<String>>,
     /// True while the thread reads: a prompt that was withdrawn leaves it reading.
     is_reading: bool,
 }
 
-impl LineReader {
+impl ConsoleReader {
     fn new(read: impl FnMut() -> io::Result<String> + Send + 'static) -> Self {
         let (requests, wanted) = requests::channel();
         let (typed, lines) = unbounded_channel();
@@ -111,35 +111,35 @@ fn ended() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the reader of the console ended")
 }
 
-/// Interrupts by the user: Ctrl-C, which no longer ends the process.
+/// CtrlCListener by the user: Ctrl-C, which no longer ends the process.
 #[derive(Debug)]
-pub struct Interrupts {
-    came: Arc<Notify>,
+pub struct CtrlCListener {
+    notify: Arc<Notify>,
     /// Listener, which ends with this value.
     _listener: JoinSet<()>,
 }
 
-impl Interrupts {
+impl CtrlCListener {
     /// Installs the handler.
     ///
     /// # Errors
     ///
     /// None: a system that refuses the handler ends the process by Ctrl-C.
     pub fn new() -> io::Result<Self> {
-        let came = Arc::new(Notify::new());
+        let notify = Arc::new(Notify::new());
         let mut listener = JoinSet::new();
-        let noted = Arc::clone(&came);
+        let noted = Arc::clone(&notify);
         listener.spawn(async move {
             while ctrl_c().await.is_ok() {
                 noted.notify_one();
             }
         });
-        Ok(Self { came, _listener: listener })
+        Ok(Self { notify, _listener: listener })
     }
 
     /// Waits for the next interrupt. Cancel-safe.
     pub async fn next(&mut self) {
-        self.came.notified().await;
+        self.notify.notified().await;
     }
 }
 
@@ -152,10 +152,10 @@ mod tests {
     /// Time within which nothing is typed.
     const WHILE: Duration = Duration::from_millis(50);
 
-    fn reader() -> (requests::Sender<&'static str>, LineReader) {
+    fn reader() -> (requests::Sender<&'static str>, ConsoleReader) {
         let (keyboard, typed) = requests::channel();
         let read = move || Ok(typed.recv().map(str::to_owned).unwrap_or_default());
-        (keyboard, LineReader::new(read))
+        (keyboard, ConsoleReader::new(read))
     }
 
     #[tokio::test]
@@ -195,9 +195,9 @@ mod tests {
 
     #[tokio::test]
     async fn interrupt_is_awaited() {
-        let mut interrupts = Interrupts::new().unwrap();
+        let mut interrupts = CtrlCListener::new().unwrap();
         assert!(timeout(WHILE, interrupts.next()).await.is_err());
-        interrupts.came.notify_one();
+        interrupts.notify.notify_one();
         interrupts.next().await;
     }
 }

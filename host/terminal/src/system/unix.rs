@@ -1,6 +1,6 @@
 //! Terminals by `termios` and `poll`, and Ctrl-C as a signal.
 
-use super::Output;
+use super::OutputStream;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     termios::{QueueSelector, Winsize, tcflush, tcgetwinsize},
@@ -20,10 +20,10 @@ pub(crate) fn understands_escapes() -> bool {
 }
 
 /// Columns and rows of the terminal that the stream is; `None` if it is none.
-pub(crate) fn size(output: Output) -> Option<(usize, usize)> {
+pub(crate) fn size(output: OutputStream) -> Option<(usize, usize)> {
     let size = match output {
-        Output::Stdout => tcgetwinsize(io::stdout()),
-        Output::Stderr => tcgetwinsize(io::stderr()),
+        OutputStream::Stdout => tcgetwinsize(io::stdout()),
+        OutputStream::Stderr => tcgetwinsize(io::stderr()),
     };
     let Winsize { ws_col, ws_row, .. } = size.ok()?;
     Some((ws_col.into(), ws_row.into()))

@@ -14,18 +14,17 @@ use std::{
 /// Permissions of the group and of others, as a mode.
 const OF_OTHERS: u32 = 0o077;
 
-/// Opens a plain file of this user for reading. If others must have any of the `forbidden`
-/// permissions not, given as a mode such as `0o022` for writing, the file must lie below the
-/// user's profile.
+/// Opens a plain file for reading. If others must not have one of the `forbidden` permissions,
+/// given as a mode such as `0o022` for writing, the file must be below the user's profile.
 ///
 /// # Errors
 ///
 /// Fails if the file does not satisfy this.
 pub fn open(path: &Path, forbidden: u32) -> Result<File, NotPrivate> {
-    open_below(env::home_dir(), path, forbidden)
+    open_in(env::home_dir(), path, forbidden)
 }
 
-fn open_below(profile: Option<PathBuf>, path: &Path, forbidden: u32) -> Result<File, NotPrivate> {
+fn open_in(profile: Option<PathBuf>, path: &Path, forbidden: u32) -> Result<File, NotPrivate> {
     let meta = fs::symlink_metadata(path)?;
     if meta.is_symlink() {
         return Err(NotPrivate::Link);
@@ -33,14 +32,14 @@ fn open_below(profile: Option<PathBuf>, path: &Path, forbidden: u32) -> Result<F
     if !meta.is_file() {
         return Err(NotPrivate::NotPlain);
     }
-    if forbidden & OF_OTHERS != 0 && !is_below(profile, path)? {
+    if forbidden & OF_OTHERS != 0 && !is_in(profile, path)? {
         return Err(NotPrivate::Shared);
     }
     Ok(File::open(path)?)
 }
 
 /// True if the path, without links, is below the profile.
-fn is_below(profile: Option<PathBuf>, path: &Path) -> io::Result<bool> {
+fn is_in(profile: Option<PathBuf>, path: &Path) -> io::Result<bool> {
     let Some(profile) = profile.filter(|it| it.is_absolute()) else { return Ok(false) };
     Ok(path.canonicalize()?.starts_with(profile.canonicalize()?))
 }
@@ -48,23 +47,23 @@ fn is_below(profile: Option<PathBuf>, path: &Path) -> io::Result<bool> {
 /// True if a file at this path, which need not exist, can be private: its place is below the
 /// profile.
 pub fn can_be_private(path: &Path) -> bool {
-    can_be_private_below(env::home_dir(), path)
+    can_be_private_in(env::home_dir(), path)
 }
 
-fn can_be_private_below(profile: Option<PathBuf>, path: &Path) -> bool {
+fn can_be_private_in(profile: Option<PathBuf>, path: &Path) -> bool {
     let Ok(path) = std::path::absolute(path) else { return false };
     let existing = path.ancestors().find(|it| it.symlink_metadata().is_ok());
-    existing.is_some_and(|it| is_below(profile, it).unwrap_or_default())
+    existing.is_some_and(|it| is_in(profile, it).unwrap_or_default())
 }
 
 /// Creates a file for writing.
 pub(super) fn create(path: &Path) -> io::Result<File> {
-    create_below(env::home_dir(), path)
+    create_in(env::home_dir(), path)
 }
 
-fn create_below(profile: Option<PathBuf>, path: &Path) -> io::Result<File> {
+fn create_in(profile: Option<PathBuf>, path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    if is_below(profile, path)? {
+    if is_in(profile, path)? {
         return Ok(file);
     }
     drop(file);
@@ -103,16 +102,16 @@ mod tests {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let profile = || Some(dir.path().to_owned());
         let file = dir.path().join("key");
-        drop(create_below(profile(), &file).unwrap());
-        assert!(create_below(profile(), &file).is_err(), "the file exists");
-        assert!(open_below(profile(), &file, 0o077).is_ok());
+        drop(create_in(profile(), &file).unwrap());
+        assert!(create_in(profile(), &file).is_err(), "the file exists");
+        assert!(open_in(profile(), &file, 0o077).is_ok());
         for wrong in [None, Some(other.path().to_owned()), Some(PathBuf::from("key"))] {
-            let opened = open_below(wrong.clone(), &file, 0o077);
+            let opened = open_in(wrong.clone(), &file, 0o077);
             assert!(matches!(opened, Err(NotPrivate::Shared)), "{wrong:?}");
-            assert!(open_below(wrong, &file, 0).is_ok(), "others may read it");
+            assert!(open_in(wrong, &file, 0).is_ok(), "others may read it");
         }
-        assert!(matches!(open_below(profile(), dir.path(), 0), Err(NotPrivate::NotPlain)));
-        let missing = open_below(profile(), &dir.path().join("none"), 0o077);
+        assert!(matches!(open_in(profile(), dir.path(), 0), Err(NotPrivate::NotPlain)));
+        let missing = open_in(profile(), &dir.path().join("none"), 0o077);
         assert!(
             matches!(missing, Err(NotPrivate::Io(why)) if why.kind() == io::ErrorKind::NotFound)
         );
@@ -122,14 +121,14 @@ mod tests {
     fn key_outside_of_profile_is_not_written() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let file = other.path().join("key");
-        let why = create_below(Some(dir.path().to_owned()), &file).unwrap_err().to_string();
+        let why = create_in(Some(dir.path().to_owned()), &file).unwrap_err().to_string();
         assert!(why.contains(MOVE), "{why}");
         let profile = || Some(dir.path().to_owned());
-        assert!(!can_be_private_below(profile(), &file));
-        assert!(can_be_private_below(profile(), &dir.path().join("new").join("key")));
+        assert!(!can_be_private_in(profile(), &file));
+        assert!(can_be_private_in(profile(), &dir.path().join("new").join("key")));
         assert!(!file.exists());
         // A path that leaves the profile by its parts is outside of it.
         let escape = dir.path().join("..").join(other.path().file_name().unwrap()).join("key");
-        assert!(create_below(Some(dir.path().to_owned()), &escape).is_err());
+        assert!(create_in(Some(dir.path().to_owned()), &escape).is_err());
     }
 }
