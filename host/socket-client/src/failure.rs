@@ -196,6 +196,7 @@ pub fn status(why: &anyhow::Error, scheme: ExitScheme) -> u8 {
     let of = CommandError::from_error(why);
     let unreachable = [
         HUB_NOT_RUNNING,
+        HUB_NOT_JOINED,
         HUB_HANGS,
         HUB_STARTING,
         CONNECTION_LOST,
@@ -235,6 +236,7 @@ mod tests {
         for (reason, code) in [
             (USAGE, 2),
             (HUB_NOT_RUNNING, 3),
+            (HUB_NOT_JOINED, 3),
             ("AGENT_NOT_FOUND", 3),
             (AGENT_UNREACHABLE, 3),
             ("AUTHENTICATION_ERROR", 4),

@@ -287,6 +287,8 @@ pub fn ask(global: &Global, method: &str, params: Value) -> anyhow::Result<Value
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_config::ClientTlsFiles;
+    use tokio::{io::AsyncReadExt as _, net::TcpListener};
 
     #[test]
     fn start_text_counts_and_names_agents() {
@@ -294,5 +296,48 @@ mod tests {
         let told = start_text(&json!({ "version": "0.1.0", "starting": starting }));
         assert_eq!(told.as_deref(), Some("3 of 6 agents compiled (notes)"));
         assert_eq!(start_text(&json!({ "version": "0.1.0" })), None);
+    }
+
+    /// The request is larger than the pipes of the relay.
+    #[tokio::test]
+    async fn joined_hub_answers_through_relay() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let hub = JoinedHub {
+            name: "team".to_owned(),
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            person: "ada".to_owned(),
+            key: "a2ah_1".to_owned(),
+            tls: ClientTlsFiles::default(),
+        };
+        let serving = async {
+            let mut stream = BufReader::new(listener.accept().await.unwrap().0);
+            let (mut head, mut length) = (String::new(), 0);
+            while !head.ends_with("\r\n\r\n") {
+                let start = head.len();
+                stream.read_line(&mut head).await.unwrap();
+                if let Some(bytes) = head[start..].strip_prefix("content-length:") {
+                    length = bytes.trim().parse().unwrap();
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).await.unwrap();
+            let request: Value = serde_json::from_slice(&body).unwrap();
+            let sent = text(&request["params"]["text"]).len();
+            let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": sent });
+            let (answer, media) = (answer.to_string(), "application/json");
+            let length = answer.len();
+            let response = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n\r\n{answer}"
+            );
+            stream.write_all(response.as_bytes()).await.unwrap();
+            head
+        };
+        let mut client = Client::to_joined(hub).unwrap();
+        assert!(client.is_remote());
+        let params = json!({ "text": "x".repeat(1 << 20) });
+        let (head, answer) = tokio::join!(serving, client.call("hub/search", params));
+        assert_eq!(answer.unwrap(), 1 << 20);
+        assert!(head.starts_with("POST /stream "), "{head}");
+        assert!(head.contains("\r\nauthorization: Bearer a2ah_1\r\n"), "{head}");
     }
 }

@@ -6,16 +6,17 @@
 //! ```
 //!
 //! [`refs`] and [`files`] read the disk; they start no program, follow no link, and are bounded.
-//! Both need Unix. Everything else decides from what it is given, and reads no clock.
+//! Both need Linux, and the feature `disk`. Everything else decides from what it is given, and reads
+//! no clock.
 
-#[cfg(all(unix, not(feature = "without-unix")))]
+#[cfg(feature = "disk")]
 pub mod files;
 pub mod glob;
 pub mod heads;
 pub mod plan;
-#[cfg(all(unix, not(feature = "without-unix")))]
+#[cfg(feature = "disk")]
 mod read_bounded;
-#[cfg(all(unix, not(feature = "without-unix")))]
+#[cfg(feature = "disk")]
 pub mod refs;
 pub mod trigger_event;
 pub mod webhook;

@@ -48,7 +48,8 @@ const FORBIDDEN: [&str; 19] = [
 const UNIX: &str = r"os::unix|os::fd|rustix|libc::|UnixStream|UnixListener|net::unix|signal::unix";
 
 /// Attributes of items that only a build with the hub has.
-const WITH_HUB: [&str; 3] = ["#[cfg(feature = \"hub\")]", "#[cfg(all(test,", "#[cfg(test)]"];
+const WITH_HUB: [&str; 4] =
+    ["#[cfg(feature = \"hub\")]", "#[cfg(feature = \"disk\")]", "#[cfg(all(test,", "#[cfg(test)]"];
 
 /// Attributes of items that only a build for Unix has.
 const WITH_UNIX: [&str; 2] = ["#[cfg(unix)]", "#[cfg(all(unix,"];
