@@ -69,7 +69,7 @@ pub fn find(data_dir: &Path, named: &str) -> anyhow::Result<JoinedHub> {
 ///
 /// # Errors
 ///
-/// If there is none, or another one.
+/// If the user joined none, or several.
 #[cfg(not(feature = "hub"))]
 pub fn find_only(data_dir: &Path) -> anyhow::Result<JoinedHub> {
     let mut hubs = JoinedHubs::new(data_dir).read()?;

@@ -1,4 +1,4 @@
-//! OutputStream of the command line, on standard output and standard error. OutputStream to a terminal is
+//! Output of the command line, on standard output and standard error. Output to a terminal is
 //! sanitised as a whole, because the parts that came from outside are no longer known; output to a
 //! pipe or a file is unchanged.
 
@@ -25,7 +25,7 @@ const COLUMNS: usize = 80;
 /// Height, in rows, of a terminal that does not report one.
 const ROWS: usize = 24;
 
-/// OutputStream options of the user.
+/// Output options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     /// Prints every byte unchanged, to a terminal as well.
@@ -34,7 +34,7 @@ pub struct Wish {
     pub plain: bool,
 }
 
-/// OutputStream streams of the command line. Cheap to copy.
+/// Output streams of the command line. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
     out: Outlet,

@@ -99,10 +99,10 @@ pub(crate) fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileErr
 /// Identity and time of files, by which a change is noticed: device, inode, size, and time of the
 /// last change of content or mode in seconds and nanoseconds. `None` for a file that cannot be
 /// examined.
-pub(crate) type FileStamps = Vec<Option<FileStamp>>;
+pub(crate) type FileStamps = Vec<Option<PemFileStamp>>;
 
 /// Stamp of one file.
-type FileStamp = (u64, u64, u64, i64, i64);
+type PemFileStamp = (u64, u64, u64, i64, i64);
 
 /// Stamps of these files. Links are followed. Blocks on disk I/O.
 pub(crate) fn stamps(paths: &[&Path]) -> FileStamps {
@@ -110,14 +110,14 @@ pub(crate) fn stamps(paths: &[&Path]) -> FileStamps {
 }
 
 #[cfg(all(unix, not(feature = "without-unix")))]
-fn stamp(meta: &Metadata) -> FileStamp {
+fn stamp(meta: &Metadata) -> PemFileStamp {
     use std::os::unix::fs::MetadataExt as _;
     (meta.dev(), meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec())
 }
 
 /// Without a device, an inode and a time of change, the time of the last write has to do.
 #[cfg(not(all(unix, not(feature = "without-unix"))))]
-fn stamp(meta: &Metadata) -> FileStamp {
+fn stamp(meta: &Metadata) -> PemFileStamp {
     let written = meta.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     let written = written.unwrap_or_default();
     let seconds = i64::try_from(written.as_secs()).unwrap_or(i64::MAX);

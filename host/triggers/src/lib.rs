@@ -6,8 +6,8 @@
 //! ```
 //!
 //! [`refs`] and [`files`] read the disk; they start no program, follow no link, and are bounded.
-//! Both need Linux, and the feature `disk`. Everything else decides from what it is given, and reads
-//! no clock.
+//! Both need Linux, and the feature `disk`. Everything else decides from what it is given, and
+//! reads no clock.
 
 #[cfg(feature = "disk")]
 pub mod files;

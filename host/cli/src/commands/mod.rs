@@ -37,7 +37,6 @@ pub(super) mod status;
 pub(super) mod stop;
 pub(super) mod task;
 pub(super) mod tasks;
-pub(super) mod tree;
 #[cfg(feature = "hub")]
 pub(super) mod workspace;
 

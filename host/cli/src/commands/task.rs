@@ -7,6 +7,7 @@ pub(crate) mod question;
 pub(crate) mod reference;
 mod resume_in_cli;
 pub(crate) mod save_files;
+mod tree;
 mod watch;
 #[cfg(feature = "hub")]
 mod worktree_trust;
@@ -15,7 +16,6 @@ pub(crate) mod worktrees;
 use super::{
     cancel::{self, Cancel},
     tasks::{TasksArgs, tasks},
-    tree::{self, TreeArgs},
 };
 use crate::{
     Exit, Global, ask,
@@ -38,6 +38,7 @@ use std::{
     fmt::{self, Write as _},
     path::{Path, PathBuf},
 };
+use tree::TreeArgs;
 use watch::watch;
 use worktrees::{ApplyOptions, DiffOptions, DiscardOptions};
 

@@ -1,5 +1,6 @@
 //! Private files of the data directory: who may write them, and the grants, secrets, tokens and
-//! trusted flows in them. A client of remote hubs needs `joined_hubs` only, which works on each system.
+//! trusted flows in them. A client of remote hubs needs `joined_hubs` only, which works on each
+//! system.
 
 #[cfg(all(unix, not(feature = "without-unix")))]
 pub(super) mod devices_file;

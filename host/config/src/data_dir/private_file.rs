@@ -4,6 +4,7 @@
 //! the user's profile, whose access list Windows gives to the user, the administrators and the
 //! system.
 
+mod not_private;
 #[cfg(any(test, not(unix), feature = "without-unix"))]
 #[cfg_attr(
     all(unix, not(feature = "without-unix")),
@@ -18,6 +19,7 @@ use profile as system;
 #[cfg(all(unix, not(feature = "without-unix")))]
 use unix as system;
 
+pub use not_private::NotPrivate;
 pub use system::{can_be_private, create_dir, open, remedy};
 
 use std::{
@@ -25,27 +27,6 @@ use std::{
     io::{self, Read as _, Write as _},
     path::Path,
 };
-
-/// Reason why a file is not private.
-#[derive(Debug)]
-pub enum NotPrivate {
-    /// The system refused to open it.
-    Io(io::Error),
-    /// It is a symlink.
-    Link,
-    /// It is not a plain file.
-    NotPlain,
-    /// It belongs to another user.
-    Foreign,
-    /// Others have permissions that they must not have.
-    Shared,
-}
-
-impl From<io::Error> for NotPrivate {
-    fn from(why: io::Error) -> Self {
-        Self::Io(why)
-    }
-}
 
 /// Reads the text of a plain file of this user, of at most `max_bytes`; none if it is missing.
 /// Others must have none of the `forbidden` permissions, as for [`open`].

@@ -1,6 +1,6 @@
 //! Ctrl-C as the only signal.
 
-use super::LeaveSignal;
+use super::leave_signal::LeaveSignal;
 use a2a_hub_terminal::Interrupts;
 use std::io;
 

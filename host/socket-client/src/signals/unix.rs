@@ -1,6 +1,6 @@
 //! Signals of Unix.
 
-use super::LeaveSignal;
+use super::leave_signal::LeaveSignal;
 use a2a_hub_config::is_colourless;
 use a2a_hub_terminal::console::{Console, Wish};
 use rustix::process::{Signal as Kill, getpid, kill_process};

@@ -14,7 +14,7 @@ use a2a_hub_core::task::vendor_session::{NoVendorSession, VendorCommand};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 /// Reason of a refusal: the task has no session that could be continued.
 const NO_SESSION: &str = "NO_SESSION";
@@ -82,8 +82,7 @@ fn run(resume: &VendorCommand) -> anyhow::Result<Exit> {
     // Elsewhere no process can become another one.
     #[cfg(not(all(unix, not(feature = "without-unix"))))]
     let ended = command.status();
-    let status: std::process::ExitStatus =
-        ended.with_context(|| format!("run `{}`", typed(resume)))?;
+    let status: ExitStatus = ended.with_context(|| format!("run `{}`", typed(resume)))?;
     Ok(if status.success() { Exit::Done } else { Exit::TaskFailed })
 }
 

@@ -3,7 +3,7 @@
 //! The standard library reads no access lists. Windows gives a profile's directory a list that
 //! files below it inherit, so the place decides.
 
-use super::NotPrivate;
+use super::not_private::NotPrivate;
 use std::{
     env, fs,
     fs::{File, OpenOptions},

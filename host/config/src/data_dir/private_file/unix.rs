@@ -1,6 +1,6 @@
 //! Private files by their owner and mode.
 
-use super::NotPrivate;
+use super::not_private::NotPrivate;
 use rustix::{
     fs::{Mode, OFlags},
     io::Errno,

@@ -1,9 +1,9 @@
 //! `task tree`: shows a task with all its child tasks.
 
-use super::{completion, tasks::changed};
 use crate::{
     Exit, Format, Global, block_on,
     client::{hub_client::Client, ids, sent},
+    commands::{completion, tasks::changed},
     people,
     ui::{
         failure::CommandError,
