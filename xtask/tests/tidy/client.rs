@@ -47,23 +47,26 @@ const FORBIDDEN: [&str; 19] = [
 /// Interfaces that Unix has, and Windows does not. macOS has most of them.
 const UNIX: &str = r"os::unix|os::fd|rustix|libc::|UnixStream|UnixListener|net::unix|signal::unix";
 
-/// Attributes of items that only a build with the hub has.
-const WITH_HUB: [&str; 4] =
-    ["#[cfg(feature = \"hub\")]", "#[cfg(feature = \"disk\")]", "#[cfg(all(test,", "#[cfg(test)]"];
+/// Attributes of items that only a build with the hub has, or only tests.
+const WITH_HUB: [&str; 5] = [
+    "#[cfg(feature = \"hub\")]",
+    "#[cfg(feature = \"disk\")]",
+    "#[cfg(all(test,",
+    "#[cfg(any(test, feature = \"testing\"))]",
+    "#[cfg(test)]",
+];
 
 /// Attributes of items that only a build for Unix has.
 const WITH_UNIX: [&str; 2] = ["#[cfg(unix)]", "#[cfg(all(unix,"];
 
 /// Modules of the client that name interfaces of Linux, and work without them.
-const LINUX_NAMED: [&str; 4] = [
+const LINUX_NAMED: [&str; 3] = [
     // Paths that no confined program gets, in settings of the hub.
     "host/config/src/confined.rs",
     // Returns nothing without procfs.
     "host/config/src/environment/unix.rs",
     // No signal counts as ignored without procfs.
     "host/socket-client/src/signals/unix.rs",
-    // Names of settings.
-    "host/core/src/grant/confinement.rs",
 ];
 
 /// Names of the crates that a build of the client for this target has, or of the whole program
