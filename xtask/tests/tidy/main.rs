@@ -33,8 +33,15 @@ const ONLY: &[(&str, &[&str])] = &[
     ("wasmtime_wasi::", &["host/sandbox/src"]),
     ("bindgen!", &["host/sandbox/src/store/bindings.rs"]),
     ("env::var", &["host/config/src/environment.rs", "host/config/src/environment"]),
-    ("io::stdout", &["host/terminal/src/console.rs"]),
-    ("io::stderr", &["host/terminal/src/console.rs", "host/cli/src/log_files/mod.rs"]),
+    ("io::stdout", &["host/terminal/src/console.rs", "host/terminal/src/system"]),
+    (
+        "io::stderr",
+        &[
+            "host/terminal/src/console.rs",
+            "host/terminal/src/system",
+            "host/cli/src/log_files/mod.rs",
+        ],
+    ),
     ("std::process::Command", &["host/process/src"]),
     ("tokio::process::Command", &["host/process/src"]),
     (
