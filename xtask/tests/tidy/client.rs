@@ -71,6 +71,7 @@ const LINUX_NAMED: [&str; 3] = [
 
 /// Names of the crates that a build of the client for this target has, or of the whole program
 /// without a target.
+#[expect(clippy::disallowed_methods, reason = "cargo ends by itself")]
 fn crates(target: Option<&str>) -> BTreeSet<String> {
     let mut tree = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     tree.current_dir(root()).args(["tree", "--locked", "--package", "a2a-hub-cli"]);
