@@ -95,6 +95,8 @@ const NO_HUB: &str = if cfg!(feature = "hub") { HUB_NOT_RUNNING } else { HUB_NOT
 pub(crate) fn overview(global: &Global) -> anyhow::Result<Exit> {
     let next = match status(global) {
         Ok(_) => WITH_HUB,
+        // The status of a remote hub is for its operator.
+        Err(why) if global.hub.is_some() && CommandError::from_error(&why).is_denied() => WITH_HUB,
         Err(why)
             if global.format == Format::Pretty && CommandError::from_error(&why).is(NO_HUB) =>
         {
