@@ -6,6 +6,7 @@
 )]
 
 mod automation;
+mod changes;
 mod context_memory;
 mod events;
 mod journals;
@@ -43,6 +44,7 @@ use tokio::task::JoinSet;
 
 /// Runs the suite; `make` creates an empty store each time.
 pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
+    changes::suite(&make).await;
     log_reads_as_written(&make()).await;
     deepest_json_is_readable(&make()).await;
     stale_append_is_refused(&make()).await;

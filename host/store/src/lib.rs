@@ -3,6 +3,7 @@
 //! A task's log is the source of truth, written only by [`TaskLog::append`]; all else about tasks
 //! is derived from it. Callers must not assume that a log is stored on this machine.
 
+mod changes;
 mod context_memory;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
@@ -25,6 +26,10 @@ mod topics;
 mod usage;
 
 pub use crate::health::{Readiness, until_usable};
+pub use changes::{
+    ChangeCursor, ChangeLog, ChangePage, ChangesAfter, CursorLoss, MAX_CHANGES, Moves, NoCursor,
+    TaskChange,
+};
 pub use error::{BackupError, StorageError};
 pub use known_children::{KnownChild, KnownChildren};
 pub use log::{fold, fold_page};
@@ -52,7 +57,7 @@ use a2a_hub_protocol::{
     task::{Task, TaskState},
 };
 use a2a_hub_triggers::plan::TriggerState;
-use std::{path::Path, sync::Arc};
+use std::{ops::RangeInclusive, path::Path, sync::Arc};
 use tokio::sync::watch;
 
 /// Task logs: the source of truth about each task. Each writer states the last event that it has
@@ -86,6 +91,16 @@ pub trait TaskLog: Send + Sync {
 
     /// Numbers of a task's events that a principal requested, with that principal, oldest first.
     async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError>;
+
+    /// Those of [`askers`](Self::askers) with numbers in `range`. Reads only that part of the log.
+    async fn askers_within(
+        &self,
+        task: &TaskId,
+        range: RangeInclusive<u64>,
+    ) -> Result<Vec<(u64, Principal)>, StorageError> {
+        let all = self.askers(task).await?;
+        Ok(all.into_iter().filter(|(seq, _)| range.contains(seq)).collect())
+    }
 
     /// Up to `limit` events of a task after number `after`, oldest first; none for an unknown task.
     async fn events(
@@ -304,10 +319,11 @@ pub trait StoreHealth: Send + Sync {
     fn condition(&self) -> watch::Receiver<StorageCondition>;
 }
 
-/// Store of the task engine: logs, queries, searches, usage, notices, postponed questions,
-/// journals, standing permissions and health.
+/// Store of the task engine: logs, their changes, queries, searches, usage, notices, postponed
+/// questions, journals, standing permissions and health.
 pub trait TaskStore:
     TaskLog
+    + ChangeLog
     + TaskIndex
     + TaskSearch
     + UsageStore
@@ -321,6 +337,7 @@ pub trait TaskStore:
 
 impl<S> TaskStore for S where
     S: TaskLog
+        + ChangeLog
         + TaskIndex
         + TaskSearch
         + UsageStore

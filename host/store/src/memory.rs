@@ -2,6 +2,7 @@
 
 mod agent_memory;
 mod automation;
+mod changes;
 mod context_memory;
 mod journals;
 mod notice_table;
@@ -40,6 +41,7 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 use a2a_hub_triggers::plan::TriggerState;
+use changes::MemoryChanges;
 use context_memory::IndexedMemory;
 use notice_table::NoticeTable;
 use parking_lot::{Mutex, MutexGuard};
@@ -66,6 +68,7 @@ pub struct MemoryStorage {
 #[derive(Debug, Default)]
 struct Stored {
     logs: BTreeMap<TaskId, MemoryLog>,
+    changes: MemoryChanges,
     notices: NoticeTable,
     memories: BTreeMap<InstallationId, BTreeMap<String, ValueEntry>>,
     context_memories: BTreeMap<MemoryKey, IndexedMemory>,
@@ -181,7 +184,9 @@ impl TaskLog for MemoryStorage {
             let why = format!("it was told to fail after {} events", self.max_events);
             return Err(StorageError::Unavailable(why));
         }
-        let Stored { logs, notices, .. } = &mut *inner;
+        let before = inner.logs.get(task).map(|log| log.head.state);
+        let Stored { logs, notices, changes, .. } = &mut *inner;
+        changes.add(&head, before, &events);
         let log = logs.entry(task.clone()).or_insert_with(|| MemoryLog {
             head: head.clone(),
             events: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod automation;
 mod backup;
+mod changes;
 mod context_memory;
 mod db;
 mod journals;
@@ -15,6 +16,7 @@ mod postponements;
 mod pushes;
 mod queries;
 mod questions;
+mod schedules;
 mod search;
 mod search_store;
 #[cfg(test)]
@@ -24,12 +26,11 @@ mod topics;
 use super::{
     AgentMemory, BackupError, BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter,
     ContextMemory, Copied, Copies, CursorUse, Head, HeadFilter, HeadPage, LogSize, MemoryShare,
-    NewTopicMessage, Outbox, PermissionRules, Progress, PushFilter, RuleUse, RunJournal,
-    ScheduleStates, Search, StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex,
-    TaskLog, TaskView, TenantRule, TopicQuery, TopicStore, TriggerStates,
+    NewTopicMessage, Outbox, PermissionRules, Progress, PushFilter, RuleUse, RunJournal, Search,
+    StorageError, StoreHealth, StoredPush, StoredTask, Tally, TaskIndex, TaskLog, TaskView,
+    TenantRule, TopicQuery, TopicStore,
 };
 use crate::notices::NoticeSignal;
-use a2a_hub_clock::schedule;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::model::{Change, Item, MemoryCapacity, MemoryKey, WorkingMemory},
@@ -46,8 +47,7 @@ use a2a_hub_protocol::{
     operation::{ContextInfo, StorageCondition, TaskPageQuery},
     push::PushConfig,
 };
-use a2a_hub_triggers::plan::TriggerState;
-use automation::{PERMISSION_RULES, SCHEDULES, TRIGGERS};
+use automation::PERMISSION_RULES;
 pub use backup::{Examined, back_up, check, examine, restore, retained_logs};
 use db::{
     checkpointer::Checkpointer, per_runtime::Lanes, readers::Readers, write_queue::Length,
@@ -61,6 +61,7 @@ use search::{
 };
 use std::{
     fs::File,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -93,6 +94,8 @@ pub struct SqliteStorage {
     /// Cache of finished tasks.
     lately: Arc<Lately>,
     losses: Vec<Loss>,
+    /// Id of the history of changes that began when the store was opened.
+    history: Arc<str>,
     notice_signal: NoticeSignal,
     /// Data directory.
     dir: PathBuf,
@@ -107,6 +110,7 @@ impl SqliteStorage {
         let (db, losses) = db::schema::open(&file)?;
         context_memory::table::abandon_all(&db)?;
         while context_memory::table::sweep(&db)? {}
+        let history = changes::begin_or_warn(&db);
         let checkpointer = Checkpointer::start(db::schema::open_for_checkpoints(&file)?)?;
         let writer = Writer::start(db, checkpointer)?;
         let bulks = Lanes::new(Semaphore::new(1), Semaphore::new(1));
@@ -114,7 +118,18 @@ impl SqliteStorage {
         let readers = Arc::new(Readers::new(file));
         let (lately, notice_signal) = Default::default();
         let dir = dir.to_owned();
-        Ok(Self { search, readers, writer, bulks, lately, losses, notice_signal, dir, _lock: lock })
+        Ok(Self {
+            search,
+            readers,
+            writer,
+            bulks,
+            lately,
+            losses,
+            history,
+            notice_signal,
+            dir,
+            _lock: lock,
+        })
     }
 
     /// Losses found when the store was opened.
@@ -164,7 +179,16 @@ impl TaskLog for SqliteStorage {
 
     async fn askers(&self, task: &TaskId) -> Result<Vec<(u64, Principal)>, StorageError> {
         let task = task.clone();
-        self.readers.read(move |db| log::events::askers(db, &task)).await
+        self.readers.read(move |db| log::events::askers(db, &task, 0..=u64::MAX)).await
+    }
+
+    async fn askers_within(
+        &self,
+        task: &TaskId,
+        range: RangeInclusive<u64>,
+    ) -> Result<Vec<(u64, Principal)>, StorageError> {
+        let task = task.clone();
+        self.readers.read(move |db| log::events::askers(db, &task, range)).await
     }
 
     async fn task(&self, task: &TaskId) -> Result<Option<StoredTask>, StorageError> {
@@ -324,40 +348,6 @@ impl RunJournal for SqliteStorage {
     async fn recorded(&self, task: &TaskId) -> Result<Vec<String>, StorageError> {
         let task = task.clone();
         self.readers.read(move |db| journals::recorded(db, &task)).await
-    }
-}
-
-#[async_trait::async_trait]
-impl ScheduleStates for SqliteStorage {
-    async fn schedules(&self) -> Result<Vec<(String, schedule::State)>, StorageError> {
-        self.readers.read(|db| SCHEDULES.list(db)).await
-    }
-
-    async fn set_schedule(&self, name: &str, state: &schedule::State) -> Result<(), StorageError> {
-        let (name, state) = (name.to_owned(), state.clone());
-        self.writer.write(move |db| SCHEDULES.set(db, &name, &state)).await
-    }
-
-    async fn forget_schedule(&self, name: &str) -> Result<(), StorageError> {
-        let name = name.to_owned();
-        self.writer.write(move |db| SCHEDULES.forget(db, &name)).await
-    }
-}
-
-#[async_trait::async_trait]
-impl TriggerStates for SqliteStorage {
-    async fn triggers(&self) -> Result<Vec<(String, TriggerState)>, StorageError> {
-        self.readers.read(|db| TRIGGERS.list(db)).await
-    }
-
-    async fn set_trigger(&self, name: &str, state: &TriggerState) -> Result<(), StorageError> {
-        let (name, state) = (name.to_owned(), state.clone());
-        self.writer.write(move |db| TRIGGERS.set(db, &name, &state)).await
-    }
-
-    async fn forget_trigger(&self, name: &str) -> Result<(), StorageError> {
-        let name = name.to_owned();
-        self.writer.write(move |db| TRIGGERS.forget(db, &name)).await
     }
 }
 

@@ -11,11 +11,11 @@ use a2a_hub_protocol::{
     },
 };
 use a2a_hub_store::{
-    BegunRequest, ClosedQuestion, ClosedQuestionFilter, ContextFilter, FoundPage, Head, HeadFilter,
-    HeadPage, LogSize, NoticeFilter, NoticeListener, NoticePage, NoticeStore, PermissionRules,
-    QuestionPostponements, RuleUse, RunJournal, SearchIndexState, StorageError, StoreHealth,
-    StoredTask, Tally, TaskCounts, TaskIndex, TaskLog, TaskSearch, TenantRule, UsageStore,
-    memory::MemoryStorage,
+    BegunRequest, ChangeCursor, ChangeLog, ChangesAfter, ClosedQuestion, ClosedQuestionFilter,
+    ContextFilter, FoundPage, Head, HeadFilter, HeadPage, LogSize, NoticeFilter, NoticeListener,
+    NoticePage, NoticeStore, PermissionRules, QuestionPostponements, RuleUse, RunJournal,
+    SearchIndexState, StorageError, StoreHealth, StoredTask, Tally, TaskCounts, TaskIndex, TaskLog,
+    TaskSearch, TenantRule, UsageStore, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -91,6 +91,24 @@ impl TaskLog for Distant {
     async fn forget_tasks(&self, tasks: Vec<TaskId>) -> Result<usize, StorageError> {
         sleep(LATENCY).await;
         self.there.forget_tasks(tasks).await
+    }
+}
+
+#[async_trait::async_trait]
+impl ChangeLog for Distant {
+    async fn latest_change(&self) -> Result<ChangeCursor, StorageError> {
+        sleep(LATENCY).await;
+        self.there.latest_change().await
+    }
+
+    async fn changes(
+        &self,
+        after: &ChangeCursor,
+        tenant: Option<&TenantId>,
+        limit: usize,
+    ) -> Result<ChangesAfter, StorageError> {
+        sleep(LATENCY).await;
+        self.there.changes(after, tenant, limit).await
     }
 }
 

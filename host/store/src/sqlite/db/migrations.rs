@@ -77,7 +77,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 23] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 24] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -495,6 +495,21 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 23] = ["
         name  TEXT PRIMARY KEY,
         state TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
+", "
+    -- Appends to all logs in one order: the task, its last event then, and the states it came to. Those of older hubs are missing.
+    CREATE TABLE changes (
+        number INTEGER PRIMARY KEY,
+        task   TEXT NOT NULL,
+        seq    INTEGER NOT NULL,
+        at_ms  INTEGER NOT NULL,
+        moves  TEXT
+    ) STRICT;
+    -- Openings of the store, each with the number of the change before it.
+    CREATE TABLE change_histories (
+        number INTEGER PRIMARY KEY,
+        id     TEXT NOT NULL,
+        after  INTEGER NOT NULL
+    ) STRICT;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,

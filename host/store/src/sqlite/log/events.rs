@@ -6,6 +6,7 @@ use crate::{
     log::{self, Conversation},
     questions,
     sqlite::{
+        changes,
         context_memory::key,
         db::{failure::SqliteFailure, schema::integer},
         notices as notice_table, questions as question_table,
@@ -20,7 +21,7 @@ use a2a_hub_protocol::{
 };
 use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
 use serde::de::DeserializeOwned;
-use std::{fmt::Display, sync::Arc};
+use std::{fmt::Display, ops::RangeInclusive, sync::Arc};
 
 /// Condition of the index `live_tasks`, word for word: SQLite uses the index for no other. With
 /// `IN (…)`, SQLite would build a temporary table at every write.
@@ -90,6 +91,7 @@ impl Addition {
         let known = head(db, &self.task)?;
         let is_new = known.is_none();
         let has_question = known.as_ref().is_some_and(|head| head.state.is_interrupted());
+        let before = known.as_ref().map(|head| head.state);
         let head = log::extend(known, &self.task, self.expected, &self.events)?;
         let sql = "INSERT INTO events (task, seq, event, asker) VALUES (?1, ?2, ?3, ?4)";
         let mut insert = db.prepare_cached(sql)?;
@@ -102,6 +104,7 @@ impl Addition {
         } else {
             update_head(db, &head, self.bytes())?;
         }
+        changes::add(db, &head, before, &self.events)?;
         // Most tasks ask nothing, and have no changes.
         if has_question || self.events.iter().any(|event| questions::asks(event)) {
             let changes = questions::changes(self.expected, &self.events);
@@ -183,14 +186,18 @@ pub(in crate::sqlite) fn events(
     Ok(events)
 }
 
+/// Principals that requested the events with numbers in `range`.
 pub(in crate::sqlite) fn askers(
     db: &Connection,
     task: &TaskId,
+    range: RangeInclusive<u64>,
 ) -> Result<Vec<(u64, Principal)>, SqliteFailure> {
-    let sql =
-        "SELECT seq, asker, event FROM events WHERE task = ?1 AND asker IS NOT NULL ORDER BY seq";
+    let sql = "SELECT seq, asker, event FROM events WHERE task = ?1 AND asker IS NOT NULL
+        AND seq >= coalesce((SELECT max(seq) FROM events WHERE task = ?1 AND seq <= ?2), 0)
+        AND seq <= ?3 ORDER BY seq";
     let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query([task.as_str()])?;
+    let [start, end] = [*range.start(), *range.end()].map(integer);
+    let mut rows = found.query(params![task.as_str(), start, end])?;
     let mut askers = Vec::new();
     while let Some(row) = rows.next()? {
         let (first, asker) = (row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, String>(1)?);
@@ -200,7 +207,8 @@ pub(in crate::sqlite) fn askers(
         let requested = if first == 1 { 1 } else { rows::count(events) };
         // A later version of the hub may know other principals.
         let Some(asker) = Principal::from_log(&asker) else { continue };
-        askers.extend((first..).take(requested).map(|seq| (seq, asker.clone())));
+        let numbers = (first..).take(requested).filter(|seq| range.contains(seq));
+        askers.extend(numbers.map(|seq| (seq, asker.clone())));
     }
     Ok(askers)
 }

@@ -110,8 +110,12 @@ mod tests {
     use super::*;
     use crate::{
         contract::{chunk, created, status},
-        sqlite::{db::schema, log::events::Addition},
+        sqlite::{
+            db::schema,
+            log::events::{Addition, askers, events},
+        },
     };
+    use a2a_hub_core::access_control::Principal;
     use a2a_hub_protocol::task::TaskState;
 
     fn json(event: &Arc<TaskEvent>) -> String {
@@ -172,5 +176,31 @@ mod tests {
                 assert_eq!(read, wanted, "after {after}, {limit}");
             }
         }
+    }
+
+    /// The other rows of the log cannot even be read.
+    #[test]
+    fn page_of_long_log_reads_its_rows_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = schema::open(&dir.path().join("hub.db")).unwrap().0;
+        let id = TaskId::fresh();
+        let mut log = vec![created(&id, "c")];
+        log.extend((2..=3_000).map(|seq| chunk(&format!("{seq} {}", "x".repeat(200)))));
+        let by = Principal::Operator;
+        Addition::new(id.clone(), 0, log, Some(&by)).unwrap().append(&db).unwrap();
+        let more = vec![chunk("more"); 40];
+        Addition::new(id.clone(), 3_000, more, Some(&by)).unwrap().append(&db).unwrap();
+        let spoil = "UPDATE events SET event = '{', asker = 'nobody'
+            WHERE seq + 30 < ?1 OR seq > ?2";
+        db.execute(spoil, [3_000, 3_039]).unwrap();
+        let page = events(&db, &id, 2_990, 45).unwrap();
+        assert!(page.iter().map(|event| event.seq).eq(2_991..=3_035));
+        let askers = askers(&db, &id, 3_001..=3_035).unwrap();
+        assert!(askers.iter().map(|(seq, _)| *seq).eq(3_001..=3_035));
+        assert!(events(&db, &id, 1_000, 45).is_err(), "that part is spoiled");
+        let sql = "EXPLAIN QUERY PLAN SELECT seq FROM events WHERE task = ?1 AND asker IS NOT NULL
+            AND seq >= ?2 AND seq <= ?3 ORDER BY seq";
+        let plan: String = db.query_row(sql, params!["t", 1, 2], |row| row.get("detail")).unwrap();
+        assert!(plan.contains("(task=? AND seq>? AND seq<?)"), "{plan}");
     }
 }
