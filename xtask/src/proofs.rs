@@ -22,6 +22,8 @@ pub(crate) enum Proof {
     Patterns,
     /// 100 kills while the work of a task is applied: the checkout has all of it, or is as before
     Applies,
+    /// 100,000 tasks in the store: a search takes less than 50 ms
+    Search,
     /// 200 worktrees with edits by chance: each result is what the checkout gets
     Edits,
 }
@@ -38,6 +40,7 @@ impl Proof {
             Self::Forest => "every_tree_ends_children_before_parents",
             Self::Applies => "killed_apply_is_whole_or_nothing",
             Self::Edits => "any_edits_arrive_in_clean_checkout",
+            Self::Search => "search_of_many_tasks_is_fast",
         }
     }
 
@@ -52,6 +55,7 @@ impl Proof {
             Self::Forest => ("A2A_HUB_FOREST_SECONDS", "600"),
             Self::Applies => ("A2A_HUB_APPLY_KILLS", "100"),
             Self::Edits => ("A2A_HUB_EDIT_ROUNDS", "200"),
+            Self::Search => ("A2A_HUB_SEARCH_TASKS", "100000"),
         }
     }
 }
@@ -73,6 +77,7 @@ mod tests {
             "coordination/patterns.rs",
             "../../../worktrees/tests/worktrees/apply.rs",
             "../../../worktrees/tests/worktrees/results.rs",
+            "../../../store/src/sqlite/search/tests.rs",
         ];
         let text: String =
             files.iter().map(|file| fs::read_to_string(tests.join(file)).unwrap()).collect();

@@ -3,7 +3,10 @@
 use super::{
     SqliteStorage,
     db::{failure::SqliteFailure, schema::integer},
-    search::{facets, stored, task_reader, usage_query},
+    search::{
+        facets::{self, PrefixWords},
+        stored, task_reader, usage_query,
+    },
 };
 use crate::{
     FoundPage, SearchIndexState, StorageError, TaskSearch, UsageStore, search_filter, usage,
@@ -27,9 +30,15 @@ impl TaskSearch for SqliteStorage {
         query: &SearchQuery,
     ) -> Result<FoundPage, StorageError> {
         let index = self.search.readers()?;
-        let matching: Arc<str> = facets::match_expression(terms, query).into();
+        let of_words = terms.clone();
+        let read = move |db: &_| stored::judged(stored::prefix_words(db, &of_words));
+        let words = self.search.checked(index.read(read).await)?;
+        let matching: Arc<str> = facets::match_expression(terms, &words, query).into();
         let mut before = query.after.map_or(i64::MAX, integer);
         let (mut examined, mut together) = (0, query.limit.saturating_add(1).min(EXAMINED_BATCH));
+        if has_long_prefix(terms, &words) {
+            together = MAX_EXAMINED;
+        }
         let mut found = Vec::new();
         let more = loop {
             let (of_batch, end) = (Arc::clone(&matching), before);
@@ -74,6 +83,15 @@ impl TaskSearch for SqliteStorage {
     fn search_index(&self) -> SearchIndexState {
         self.search.state()
     }
+}
+
+/// True if a prefix of the search has too many words: each query of it merges their lists anew, so
+/// one examines all tasks of the page.
+fn has_long_prefix(terms: &SearchTerms, words: &PrefixWords) -> bool {
+    terms.terms().iter().any(|term| {
+        let is_short = facets::plain_prefix(term).is_some_and(|prefix| words.contains_key(&prefix));
+        term.is_prefix && !is_short
+    })
 }
 
 #[async_trait::async_trait]

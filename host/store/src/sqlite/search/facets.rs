@@ -6,7 +6,7 @@ use a2a_hub_protocol::{
     id::{AgentId, ContextId, TenantId},
     operation::SearchQuery,
 };
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _};
 
 /// Longest value of a facet in bytes. A longer one is compared with the task itself.
 const MAX_FACET: usize = 128;
@@ -42,13 +42,37 @@ fn facet(kind: char, value: &str) -> Option<String> {
     Some(word)
 }
 
+/// Words of the index that begin with a prefix, by the prefix. A prefix with too many words has
+/// none.
+pub(in crate::sqlite) type PrefixWords = HashMap<String, Vec<String>>;
+
+/// Beginning of a word that the index can list: the tokenizer changes no more than its case.
+pub(in crate::sqlite) fn plain_prefix(term: &SearchTerm) -> Option<String> {
+    let is_plain = term.is_prefix && term.text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_plain && !term.text.is_empty()).then(|| term.text.to_ascii_lowercase())
+}
+
 /// Query in the language of FTS5. Each term is quoted, so that it is a text whatever it contains.
-pub(in crate::sqlite) fn match_expression(terms: &SearchTerms, query: &SearchQuery) -> String {
-    let quoted = |term: &SearchTerm| {
-        let text = term.text.replace('"', "\"\"");
-        format!("\"{text}\"{}", if term.is_prefix { " *" } else { "" })
+///
+/// For a prefix, FTS5 merges the lists of all its words before it returns the first task, which
+/// takes 20 ms for 100,000 tasks. So the words themselves stand in place of a prefix that has few.
+pub(in crate::sqlite) fn match_expression(
+    terms: &SearchTerms,
+    words: &PrefixWords,
+    query: &SearchQuery,
+) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let written = |term: &SearchTerm| {
+        let words = plain_prefix(term).and_then(|prefix| words.get(&prefix));
+        match words.filter(|words| !words.is_empty()) {
+            Some(words) => {
+                let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+                format!("({})", words.join(" OR "))
+            }
+            None => quoted(&term.text) + if term.is_prefix { " *" } else { "" },
+        }
     };
-    let terms: Vec<_> = terms.terms().iter().map(quoted).collect();
+    let terms: Vec<_> = terms.terms().iter().map(written).collect();
     let mut expression = format!("{{requests answers}} : ({})", terms.join(" AND "));
     let facets = [
         query.agent.as_ref().and_then(of_agent),

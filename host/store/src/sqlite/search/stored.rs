@@ -1,13 +1,13 @@
 //! Rows of the index.
 
-use super::facets;
+use super::facets::{self, PrefixWords};
 use crate::{
     Head, StorageError,
     sqlite::db::{error, failure::SqliteFailure},
     usage::TaskOrigin,
 };
 use a2a_hub_core::{
-    search::{HIT_BEGINS, HIT_ENDS, IndexedText, order_of},
+    search::{HIT_BEGINS, HIT_ENDS, IndexedText, SearchTerms, order_of},
     usage::{UsageAmounts, UsageEntry},
 };
 use a2a_hub_protocol::id::TaskId;
@@ -163,31 +163,68 @@ pub(in crate::sqlite) fn candidates(
     Ok(candidates)
 }
 
-/// Marked excerpts of tasks that match. Empty for one that has changed since.
+/// Most words in place of a prefix.
+const MAX_WORDS: usize = 32;
+
+/// Words of the index in place of the prefixes of a search, those that have few.
+pub(in crate::sqlite) fn prefix_words(
+    db: &Connection,
+    terms: &SearchTerms,
+) -> rusqlite::Result<PrefixWords> {
+    let mut words = PrefixWords::new();
+    let prefixes: Vec<_> = terms.terms().iter().filter_map(facets::plain_prefix).collect();
+    if prefixes.is_empty() {
+        return Ok(words);
+    }
+    // A table of this connection, without any rows of its own.
+    db.execute_batch(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab(main, texts, row)",
+    )?;
+    let sql = "SELECT term FROM temp.words WHERE term >= ?1 AND term < ?2 LIMIT ?3";
+    let mut found = db.prepare_cached(sql)?;
+    for prefix in prefixes {
+        let end = format!("{prefix}{}", char::MAX);
+        let limit = i64::try_from(MAX_WORDS + 1).unwrap_or(i64::MAX);
+        let of_prefix = found.query_map(params![prefix, end, limit], |row| row.get(0))?;
+        let of_prefix = of_prefix.collect::<Result<Vec<String>, _>>()?;
+        if of_prefix.len() <= MAX_WORDS {
+            words.insert(prefix, of_prefix);
+        }
+    }
+    Ok(words)
+}
+
+/// Marked excerpts of tasks that match, whose numbers fall. Empty for one that has changed since.
+///
+/// One query for all: what FTS5 does at its beginning may take longer than all the rest.
 pub(in crate::sqlite) fn excerpts(
     db: &Connection,
     matching: &str,
     numbers: &[i64],
 ) -> rusqlite::Result<Vec<String>> {
-    let sql = "SELECT snippet(texts, 2, ?3, ?4, '…', ?5), snippet(texts, 1, ?3, ?4, '…', ?5)
-        FROM texts WHERE texts MATCH ?1 AND rowid = ?2";
-    let mut found = db.prepare_cached(sql)?;
+    let (Some(newest), Some(oldest)) = (numbers.first(), numbers.last()) else {
+        return Ok(Vec::new());
+    };
     let [begins, ends] = [HIT_BEGINS, HIT_ENDS].map(String::from);
-    let mut excerpts = Vec::new();
-    for number in numbers {
-        let values = params![matching, number, begins, ends, EXCERPT_WORDS];
-        let both = |row: &Row<'_>| Ok([row.get::<_, String>(0)?, row.get(1)?]);
-        let both = found.query_row(values, both).optional()?;
-        let hits = |text: &String| text.matches(HIT_BEGINS).count();
+    // Other tasks in between match, too, and get no excerpt.
+    let sql = "SELECT rowid, CASE WHEN instr(?7, ' ' || rowid || ' ') > 0
+            THEN snippet(texts, 2, ?4, ?5, '…', ?6) END,
+        CASE WHEN instr(?7, ' ' || rowid || ' ') > 0 THEN snippet(texts, 1, ?4, ?5, '…', ?6) END
+        FROM texts WHERE texts MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC";
+    let mut found = db.prepare_cached(sql)?;
+    let listed: String = numbers.iter().map(|number| format!(" {number} ")).collect();
+    let values = params![matching, oldest, newest, begins, ends, EXCERPT_WORDS, listed];
+    let mut rows = found.query(values)?;
+    let hits = |text: &String| text.matches(HIT_BEGINS).count();
+    let mut excerpts = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let (answers, requests): (Option<String>, Option<String>) = (row.get(1)?, row.get(2)?);
+        let (Some(answers), Some(requests)) = (answers, requests) else { continue };
         // The agent's text, unless the client's has more of the words.
-        let best = both.map(
-            |[answers, requests]| {
-                if hits(&requests) > hits(&answers) { requests } else { answers }
-            },
-        );
-        excerpts.push(best.unwrap_or_default());
+        let best = if hits(&requests) > hits(&answers) { requests } else { answers };
+        excerpts.insert(row.get::<_, i64>(0)?, best);
     }
-    Ok(excerpts)
+    Ok(numbers.iter().map(|number| excerpts.remove(number).unwrap_or_default()).collect())
 }
 
 /// Event numbers of the tasks between two ids, as the index knows them.

@@ -21,7 +21,7 @@ use a2a_hub_protocol::{
 use futures::{future::join_all, poll};
 use proptest::prelude::*;
 use serde_json::json;
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{env, fs, path::Path, sync::Arc, time::Duration};
 use tokio::{
     runtime::Runtime,
     task::yield_now,
@@ -306,22 +306,30 @@ async fn rare_filter_is_paged() {
     assert_eq!((second.tasks.len(), second.next), (1, None));
 }
 
-/// Fills a store with tasks, and returns the slowest of some searches.
-#[expect(clippy::print_stdout, reason = "the figures of a measurement")]
-async fn slowest_search(tasks: usize) -> Duration {
-    const WORDS: [&str; 12] = [
-        "parser", "retry", "flaky", "test", "database", "timeout", "review", "merge", "login",
-        "cache", "button", "deploy",
-    ];
-    let dir = tempfile::tempdir().unwrap();
-    let storage = Arc::new(SqliteStorage::open(dir.path()).unwrap());
+/// Longest time of a search in 99 of 100 cases, in the proof.
+const MAX_LATENCY: Duration = Duration::from_millis(50);
+
+/// The same in the suite, beside other tests on a busy machine.
+const MAX_LATENCY_IN_SUITE: Duration = Duration::from_millis(500);
+
+/// Rounds over all searches of a measurement.
+const ROUNDS: usize = 6;
+
+/// Words of the tasks of a measurement; each occurs in most tasks.
+const WORDS: [&str; 12] = [
+    "parser", "retry", "flaky", "test", "database", "timeout", "review", "merge", "login", "cache",
+    "button", "deploy",
+];
+
+/// Fills a store with tasks of sixty words each, and waits until they are in the index.
+async fn fill(storage: &Arc<SqliteStorage>, tasks: usize) {
     let texts = |n: usize| {
         let words = (0..60).map(|at| WORDS[(n * 7 + at * at + n / 13) % WORDS.len()]);
         format!("common request{n} {}", words.collect::<Vec<_>>().join(" "))
     };
     for first in (0..tasks).step_by(64) {
         let appends = (first..tasks.min(first + 64)).map(|n| {
-            let storage = Arc::clone(&storage);
+            let storage = Arc::clone(storage);
             async move {
                 let id = TaskId::fresh();
                 let end = status(TaskState::Completed, 1, Some(&texts(n + 5)));
@@ -331,7 +339,6 @@ async fn slowest_search(tasks: usize) -> Duration {
         });
         join_all(appends).await;
     }
-    let filled = Instant::now();
     timeout(Duration::from_secs(900), async {
         while storage.search_index().pending > 0 {
             sleep(Duration::from_millis(50)).await;
@@ -339,41 +346,60 @@ async fn slowest_search(tasks: usize) -> Duration {
     })
     .await
     .unwrap();
-    let indexed = filled.elapsed();
-    let mut slowest = Duration::ZERO;
-    for text in ["common", "parser retry", "\"flaky test\"", "request77", "pars* dep*", "nothing"] {
-        for agent_name in [None, Some("echo"), Some("codex")] {
-            for state in [None, Some(TaskState::Failed)] {
-                let agent = agent_name.map(agent);
-                let wanted = SearchQuery { agent, state, ..query(text) };
-                let begun = Instant::now();
-                search(&storage, &wanted).await.unwrap();
-                let took = begun.elapsed();
-                println!("{text} {agent_name:?} {state:?}: {took:?}");
-                slowest = slowest.max(took);
+}
+
+/// Latencies of searches, the shortest first.
+async fn latencies(storage: &SqliteStorage) -> Vec<(Duration, String)> {
+    let mut latencies = Vec::new();
+    for _ in 0..ROUNDS {
+        for text in
+            ["common", "parser retry", "\"flaky test\"", "request77", "pars* dep*", "nothing"]
+        {
+            for agent_name in [None, Some("echo"), Some("codex")] {
+                for state in [None, Some(TaskState::Failed)] {
+                    let agent = agent_name.map(agent);
+                    let wanted = SearchQuery { agent, state, ..query(text) };
+                    let begun = Instant::now();
+                    search(storage, &wanted).await.unwrap();
+                    let label = format!("{text} of {agent_name:?} in {state:?}");
+                    latencies.push((begun.elapsed(), label));
+                }
             }
         }
+    }
+    latencies.sort();
+    latencies
+}
+
+/// The proof `search`: with 100,000 tasks, a search takes less than 50 ms.
+#[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::print_stdout, reason = "the figures of a measurement")]
+async fn search_of_many_tasks_is_fast() {
+    let proof = env::var("A2A_HUB_SEARCH_TASKS").ok().and_then(|tasks| tasks.parse().ok());
+    let (tasks, limit) = match proof {
+        Some(tasks) => (tasks, MAX_LATENCY),
+        None => (1_500, MAX_LATENCY_IN_SUITE),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let storage = Arc::new(SqliteStorage::open(dir.path()).unwrap());
+    let begun = Instant::now();
+    fill(&storage, tasks).await;
+    println!("{tasks} tasks were stored and indexed in {:?}", begun.elapsed());
+    let latencies = latencies(&storage).await;
+    let at = |percent: usize| &latencies[(latencies.len() - 1) * percent / 100];
+    for percent in [50, 90, 99, 100] {
+        let (latency, label) = at(percent);
+        let ratio = latency.as_secs_f64() / MAX_LATENCY.as_secs_f64();
+        println!("p{percent}: {latency:?}, {ratio:.2} of the limit ({label})");
     }
     let begun = Instant::now();
     let by_agent = UsageQuery { by: UsageKey::Agent, since: None, tenant: None, limit: 9 };
     let counted = storage.usage(&by_agent).await.unwrap().total.tasks;
-    println!("usage of {counted} tasks: {:?}; indexed after {indexed:?}", begun.elapsed());
+    println!("usage of {counted} tasks: {:?}", begun.elapsed());
     let bytes = fs::metadata(file::path(dir.path())).unwrap().len();
-    println!("index of {tasks} tasks: {bytes} bytes; slowest search: {slowest:?}");
-    slowest
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn search_of_some_tasks_is_fast() {
-    let slowest = slowest_search(1_500).await;
-    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "fills a store with 100,000 tasks, which takes minutes"]
-async fn search_of_100_000_tasks_takes_less_than_50_ms() {
-    let slowest = slowest_search(100_000).await;
-    assert!(slowest < Duration::from_millis(50), "{slowest:?}");
+    println!("index: {bytes} bytes, {} a task", bytes / tasks as u64);
+    let (p99, label) = at(99);
+    assert!(*p99 < limit, "{p99:?}: {label}");
 }
 
 #[derive(Clone, Debug)]
