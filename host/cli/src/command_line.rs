@@ -14,7 +14,7 @@ use crate::{
 use crate::{
     client::global::Global,
     commands::{agent, agents, contexts, deliveries, send, task, tasks},
-    inbox, people, permissions,
+    events, inbox, people, permissions,
     ui::exit::EXIT_CODES,
     usage,
 };
@@ -142,6 +142,8 @@ pub(super) enum Command {
     Tasks(tasks::TasksArgs),
     /// Show what tasks have used: tokens, cost, time and questions
     Usage(usage::UsageArgs),
+    /// Print the events of the hub: tasks, agents, questions
+    Events(events::EventsArgs),
     /// Show, answer, watch or cancel one task, or save its files
     #[command(subcommand)]
     Task(task::TaskCommand),

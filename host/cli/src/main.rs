@@ -7,6 +7,7 @@ mod bundle;
 mod client;
 mod command_line;
 mod commands;
+mod events;
 mod inbox;
 #[cfg(feature = "hub")]
 mod log_files;
@@ -209,6 +210,7 @@ fn carry_out(global: &Global, command: Option<Command>) -> anyhow::Result<Exit> 
         Command::Mcp(args) => commands::bridge::mcp(global, &args),
         Command::Tasks(tasks) => commands::tasks::tasks(global, &tasks),
         Command::Usage(args) => usage::usage(global, &args),
+        Command::Events(args) => events::events(global, &args),
         Command::Task(task) => commands::task::task(global, task),
         Command::Inbox(args) => inbox::inbox(global, &args),
         Command::Allow(args) => inbox::allow(global, &args),

@@ -25,7 +25,7 @@ pub(crate) fn require_remote_support(global: &Global, command: &Command) -> anyh
     if global.hub.is_none() || supports_remote(command) {
         return Ok(());
     }
-    let why = "`--hub` works with agents, agent, send, tasks, usage, task, inbox, allow, deny, later, diff, discard, conversations, \
+    let why = "`--hub` works with agents, agent, send, tasks, usage, events, task, inbox, allow, deny, later, diff, discard, conversations, \
                topic, schedule, trigger, deliveries, permissions, person and key; the other commands are for a hub on \
                this machine";
     Err(CommandError::usage(why.to_owned()).into())
@@ -39,6 +39,7 @@ fn supports_remote(command: &Command) -> bool {
         | Command::Send(_)
         | Command::Tasks(_)
         | Command::Usage(_)
+        | Command::Events(_)
         | Command::Task(_)
         | Command::Inbox(_)
         | Command::Allow(_)

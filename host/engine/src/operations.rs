@@ -42,7 +42,7 @@ use crate::{
     observability::metrics::{Metrics, Snapshot},
     people::People,
     push::AdmittedConfig,
-    tasks::{PermissionOperations, ResponseMode, Subscription},
+    tasks::{PermissionOperations, ResponseMode, Subscription, TaskHistory},
 };
 use a2a_hub_agents::{Agent, card_of, card_of_group, card_of_hub, lately};
 use a2a_hub_core::{
@@ -208,6 +208,9 @@ impl Hub {
             Operation::Search(query) => Box::pin(history::search(&self.tasks, query)).await?,
             Operation::Usage(query) => Box::pin(history::usage(&self.tasks, query)).await?,
             Operation::GetTree(query) => Answer::Tree(Box::pin(self.tasks.tree(&query)).await?),
+            Operation::GetTimeline(query) => {
+                Answer::Timeline(Box::pin(TaskHistory(&self.tasks).timeline(&query)).await?)
+            }
             Operation::DeleteContext { id: context } => {
                 let tasks = self.contexts.forget(&context).await?;
                 Answer::Forgotten { context, tasks }
@@ -289,8 +292,9 @@ impl Hub {
                 let reloaded = Box::pin(self.plugins.reload(&id, accept.as_deref())).await;
                 self.describe(&*reloaded.map_err(|why| self.registry_error(why))?)
             }
-            Operation::WatchHub => {
-                return Ok(Reply::Stream(ReplyStream::Hub(self.watch(caller)?)));
+            Operation::WatchHub(watch) => {
+                let events = Box::pin(self.watch(caller, watch)).await?;
+                return Ok(Reply::Stream(ReplyStream::Hub(events)));
             }
             Operation::Discover => Answer::Discovery(openrpc::discover(env!("CARGO_PKG_VERSION"))),
             Operation::GetCard { agent: None } => {

@@ -83,9 +83,9 @@ pub struct RequestContext<'a> {
     pub caller: Principal,
     /// URL at which the client reached this hub.
     pub url: &'a str,
-    /// Number of the last event that the client received before it lost its connection
+    /// Id of the last event that the client received before it lost its connection
     /// (`Last-Event-ID`).
-    pub last_event_id: Option<u64>,
+    pub last_event_id: Option<String>,
     /// Dialect of requests whose method does not determine one.
     pub spelled: Dialect,
     /// Addresses of the endpoint for official A2A; none where no A2A card is served.
@@ -132,7 +132,7 @@ impl Active {
 
 impl<'a> RequestContext<'a> {
     /// Creates the context of a request in the Local Hub's dialect.
-    pub fn of_hub(caller: Principal, url: &'a str, last_event_id: Option<u64>) -> Self {
+    pub fn of_hub(caller: Principal, url: &'a str, last_event_id: Option<String>) -> Self {
         Self {
             caller,
             url,
@@ -431,7 +431,7 @@ impl Dispatcher {
         }
         let permit = operation.streams().then(|| self.admit(&of.caller)).transpose()?;
         if operation.resumes() {
-            operation.go_on_after(of.last_event_id);
+            operation.go_on_after(of.last_event_id.as_deref());
         }
         operation.in_trace(&of.trace);
         let official = match dialect {

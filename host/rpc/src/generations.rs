@@ -77,7 +77,8 @@ impl Dispatcher {
         }
         let mut history_length = None;
         if let Operation::GetTask { id, history_length } = &operation {
-            let (history_length, known) = (*history_length, of.last_event_id);
+            let history_length = *history_length;
+            let known = of.last_event_id.as_deref().and_then(|id| id.parse().ok());
             let timeline = history_length != Some(0);
             let read = TaskRead { id, history_length, known, timeline };
             let task = Box::pin(self.numbered(&caller, client_context, read)).await?;

@@ -2,7 +2,7 @@
 
 use crate::{
     dispatcher::{Dispatcher, OperationRefusal, RequestContext, RequestTarget, SpelledAnswer},
-    task_stream::{Item, ItemContent, TaskStream},
+    task_stream::{EventId, Item, ItemContent, TaskStream},
 };
 use a2a_hub_core::scheduling::connection_quota::QuotaReached;
 use a2a_hub_engine::{Reply, ReplyStream};
@@ -128,7 +128,7 @@ fn in_metadata<'a>(
         version: check_version(params.version.as_deref()),
         source: of.source,
         trace: params.trace,
-        ..RequestContext::of_hub(of.caller.clone(), of.url, of.last_event_id)
+        ..RequestContext::of_hub(of.caller.clone(), of.url, of.last_event_id.clone())
     }
 }
 
@@ -174,8 +174,8 @@ pub struct Stream {
 
 /// An answer of a stream.
 pub struct Update {
-    /// Sequence number of the event, after which a client can resume.
-    pub number: Option<u64>,
+    /// Id of the event, after which a client can resume.
+    pub id: Option<EventId>,
     /// Encoded answer.
     pub text: Vec<u8>,
     /// True for an error without an envelope, which ends the stream.
@@ -190,7 +190,7 @@ impl Stream {
 
     /// Next answer; `None` at the end.
     pub async fn next(&mut self) -> Option<Update> {
-        let Item { number, content } = self.stream.next().await?;
+        let Item { id, content } = self.stream.next().await?;
         self.failed = content.is_err();
         let is_error = self.failed && self.around.is_none();
         let text = match (content, &self.around) {
@@ -211,7 +211,7 @@ impl Stream {
             (Err(why), Some((_, envelope))) => envelope.error(&self.dialect.write_error(&why)),
             (Err(why), None) => line(&self.dialect.write_rest_error(&why)),
         };
-        Some(Update { number, text, is_error })
+        Some(Update { id, text, is_error })
     }
 
     /// Final answer for transports that cannot signal the end of a stream; `None` after an error,

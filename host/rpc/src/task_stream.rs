@@ -13,7 +13,12 @@ use a2a_hub_protocol::{
     task::{TaskState, TaskStatus},
 };
 use serde_json::{Value, json};
-use std::{collections::VecDeque, fmt::Display, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    fmt::{self, Display},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::time::{Instant, timeout_at};
 
 /// Wait for an agent that may answer with a direct message, as its manifest says. In official A2A a
@@ -36,10 +41,28 @@ pub struct TaskStream {
     _permit: Option<StreamPermit>,
 }
 
+/// Id of an event, after which a client can resume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventId {
+    /// Number in the log of the stream's task.
+    Number(u64),
+    /// Cursor in the stream of the hub.
+    Cursor(String),
+}
+
+impl Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Cursor(cursor) => cursor.fmt(f),
+        }
+    }
+}
+
 /// An item of a stream.
 pub struct Item {
-    /// Sequence number of the event, after which a client can resume.
-    pub number: Option<u64>,
+    /// Id of the event.
+    pub id: Option<EventId>,
     /// Content of the item, or the error that ends the stream.
     pub content: Result<ItemContent, A2aError>,
 }
@@ -91,8 +114,12 @@ impl TaskStream {
         match &mut self.events {
             ReplyStream::Task(_) => {}
             ReplyStream::Hub(events) => {
-                let value = match events.next().await {
-                    Ok(event) => hub_event(&event),
+                let (mut id, event) = (None, events.next().await);
+                let value = match event {
+                    Ok(event) => {
+                        id = event.cursor.clone().map(EventId::Cursor);
+                        hub_event(&event)
+                    }
                     // Sent on every transport: further events exist, and the client should
                     // subscribe again.
                     Err(end) => {
@@ -100,7 +127,7 @@ impl TaskStream {
                         json!({ "kind": "stream-end", "reason": end, "retryable": true })
                     }
                 };
-                return Some(Item { number: None, content: Ok(ItemContent::Value(value)) });
+                return Some(Item { id, content: Ok(ItemContent::Value(value)) });
             }
         }
         loop {
@@ -108,16 +135,16 @@ impl TaskStream {
                 Ok(event) => {
                     // Clients do not receive their own messages.
                     if !matches!(event.event, TaskEvent::Input(_)) {
-                        let number = Some(event.seq);
+                        let id = Some(EventId::Number(event.seq));
                         let mut event = self.official(event);
                         if self.generations {
                             event = Arc::new(EncodedEvent::new(generation::of_event(&event)));
                         }
                         let content = Ok(ItemContent::Event(event));
-                        return Some(Item { number, content });
+                        return Some(Item { id, content });
                     }
                 }
-                Err(why) => return Some(Item { number: None, content: Err(why) }),
+                Err(why) => return Some(Item { id: None, content: Err(why) }),
             }
         }
     }

@@ -34,7 +34,7 @@ pub const START_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Methods that only look something up, and therefore time out. All others take the time that
 /// agents, programs and clients take.
-const LOOKUP_METHODS: [&str; 13] = [
+const LOOKUP_METHODS: [&str; 14] = [
     "hub/agents/get",
     "hub/contexts/get",
     "hub/contexts/list",
@@ -45,6 +45,7 @@ const LOOKUP_METHODS: [&str; 13] = [
     "hub/speak",
     "hub/status",
     "hub/tasks/list",
+    "hub/tasks/timeline",
     "hub/tasks/tree",
     "hub/usage",
     "tasks/get",

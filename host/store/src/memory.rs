@@ -2,6 +2,7 @@
 
 mod agent_memory;
 mod automation;
+mod change_table;
 mod changes;
 mod context_memory;
 mod journals;
@@ -41,7 +42,7 @@ use a2a_hub_protocol::{
     task::TaskState,
 };
 use a2a_hub_triggers::plan::TriggerState;
-use changes::MemoryChanges;
+use change_table::MemoryChanges;
 use context_memory::IndexedMemory;
 use notice_table::NoticeTable;
 use parking_lot::{Mutex, MutexGuard};

@@ -2,6 +2,7 @@
 
 mod automation;
 mod backup;
+mod change_store;
 mod changes;
 mod context_memory;
 mod db;

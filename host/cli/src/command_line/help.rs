@@ -17,7 +17,7 @@ pub(super) const USUAL: [&str; 12] = [
 pub(super) const JOBS: [(&str, &[&str]); 9] = [
     ("Ask", &["send", "run", "best", "decide"]),
     ("Answer", &["inbox", "allow", "deny", "later", "permissions"]),
-    ("Watch", &["web", "tasks", "task", "usage", "conversations", "status", "logs"]),
+    ("Watch", &["web", "tasks", "task", "usage", "events", "conversations", "status", "logs"]),
     ("Changes", &["diff", "apply", "discard", "worktrees"]),
     ("Agents", &["agents", "agent", "flow", "plugin"]),
     ("Automate", &["schedule", "trigger", "topic", "notify"]),

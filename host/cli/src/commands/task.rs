@@ -7,6 +7,7 @@ pub(crate) mod question;
 pub(crate) mod reference;
 mod resume_in_cli;
 pub(crate) mod save_files;
+mod timeline;
 mod tree;
 mod watch;
 #[cfg(feature = "hub")]
@@ -38,6 +39,7 @@ use std::{
     fmt::{self, Write as _},
     path::{Path, PathBuf},
 };
+use timeline::TimelineArgs;
 use tree::TreeArgs;
 use watch::watch;
 use worktrees::{ApplyOptions, DiffOptions, DiscardOptions};
@@ -56,6 +58,9 @@ pub(crate) enum TaskCommand {
     Watch(One),
     /// Show a task and its child tasks as a tree, with their states and usage
     Tree(TreeArgs),
+    /// Print what happened in a task, a line for each event of its log: states, messages, tools,
+    /// questions and who answered them
+    Timeline(TimelineArgs),
     /// Have another agent go on with a task, with what was asked, said and changed so far
     Handoff(HandoffOptions),
     /// Print the changes of a task that works in a worktree, as a patch
@@ -108,6 +113,7 @@ pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
         TaskCommand::Apply(args) => return worktrees::apply(global, &args),
         TaskCommand::Discard(args) => return worktrees::discard(global, &args),
         TaskCommand::Tree(tree) => return tree::tree(global, &tree),
+        TaskCommand::Timeline(args) => return timeline::timeline(global, &args),
         TaskCommand::Save { one, dir } => save(global, &one, &dir)?,
     }
     Ok(Exit::Done)

@@ -72,6 +72,8 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         // Notices are about tasks of others.
         | Operation::Notice(NoticeRequest::List(_))
         | Operation::Permission(RuleRequest::List | RuleRequest::Suggest)
+        // It names the principals that answered requests for permission.
+        | Operation::GetTimeline(_)
         | Operation::ListDeliveries { .. }
         | Operation::ListTasks(_)
         | Operation::PageTasks(_)
@@ -79,7 +81,7 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         | Operation::ListContexts(_)
         | Operation::GetContext { .. }
         | Operation::CheckAgent { .. }
-        | Operation::WatchHub
+        | Operation::WatchHub(_)
         | Operation::GetCard { agent: None } => (Access::Use, May(Read)),
         // A sum by tenant covers all tenants.
         Operation::Usage(UsageQuery { by: UsageKey::Tenant, .. }) => (Access::Operate, Never),

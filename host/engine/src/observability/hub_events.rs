@@ -9,7 +9,6 @@ use a2a_hub_protocol::{
     hub::event::{HubEvent, HubEventKind, StreamEnd},
     id::TenantId,
 };
-use futures::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -59,7 +58,7 @@ impl Events {
         let first = Some(Arc::new(speaker.event(HubEventKind::Subscribed)));
         let receiver = speaker.sender.as_ref().map(broadcast::Sender::subscribe);
         let (tenant, receiver) = (Some(tenant.clone()), receiver.ok_or(StreamEnd::HubStopped));
-        Listener { first, pending: None, tenant, filter: None, receiver }
+        Listener { first, tenant, receiver }
     }
 
     /// Subscribes to the events of all tenants from now on.
@@ -90,32 +89,20 @@ impl EventSink for Events {
 
 impl Speaker {
     fn event(&self, event: HubEventKind) -> HubEvent {
-        HubEvent { seq: self.seq, timestamp: clock::now(), what: event }
+        HubEvent { seq: self.seq, cursor: None, timestamp: clock::now(), what: event }
     }
 }
-
-/// True for an event that a subscriber may see.
-pub(crate) type EventFilter = Arc<dyn Fn(Arc<HubEvent>) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// Subscribing side. Each subscription has its own cursor, so a slow one delays nobody.
 pub struct Listener {
     first: Option<Arc<HubEvent>>,
-    /// Event that waits for the filter: a caller may drop the future that waits.
-    pending: Option<Arc<HubEvent>>,
     /// Tenant of the events; `None` for all.
     tenant: Option<TenantId>,
-    filter: Option<EventFilter>,
     /// The receiver, or the reason why the stream has ended.
     receiver: Result<broadcast::Receiver<Arc<HubEvent>>, StreamEnd>,
 }
 
 impl Listener {
-    /// Restricts the subscription to events that pass the filter.
-    #[must_use]
-    pub(crate) fn filtered(self, filter: EventFilter) -> Self {
-        Self { filter: Some(filter), ..self }
-    }
-
     /// Next event, or the reason why the stream has ended.
     pub async fn next(&mut self) -> Result<Arc<HubEvent>, StreamEnd> {
         if let Some(first) = self.first.take() {
@@ -126,16 +113,8 @@ impl Listener {
             tenant.as_ref().is_some_and(|tenant| event.what.tenant().is_some_and(|it| it != tenant))
         };
         let end = loop {
-            if let (Some(event), Some(filter)) = (&self.pending, &self.filter) {
-                let (event, passes) = (Arc::clone(event), filter(Arc::clone(event)).await);
-                self.pending = None;
-                if passes {
-                    return Ok(event);
-                }
-            }
             match receiver.recv().await {
                 Ok(event) if is_foreign(&event) => {}
-                Ok(event) if self.filter.is_some() => self.pending = Some(event),
                 Ok(event) => return Ok(event),
                 Err(RecvError::Lagged(_)) => break StreamEnd::TooSlow,
                 Err(RecvError::Closed) => break StreamEnd::HubStopped,
@@ -170,24 +149,6 @@ mod tests {
         let mut late = events.subscribe(&TenantId::default());
         assert_eq!(late.next().await.unwrap().what, HubEventKind::Subscribed);
         assert_eq!(late.next().await, Err(StreamEnd::HubStopped));
-    }
-
-    #[tokio::test]
-    async fn filter_hides_events_and_loses_none() {
-        let events = Events::default();
-        let is_odd: EventFilter = Arc::new(|event| {
-            Box::pin(async move {
-                tokio::task::yield_now().await;
-                event.seq % 2 == 1
-            })
-        });
-        let mut listener = events.subscribe(&TenantId::default()).filtered(is_odd);
-        assert_eq!(listener.next().await.unwrap().what, HubEventKind::Subscribed);
-        (0..4).for_each(|_| events.publish(left()));
-        // The dropped future has taken the first event from the channel.
-        assert!(futures::poll!(Box::pin(listener.next())).is_pending());
-        assert_eq!(listener.next().await.unwrap().seq, 1);
-        assert_eq!(listener.next().await.unwrap().seq, 3);
     }
 
     #[tokio::test]

@@ -4,14 +4,14 @@
 use super::{ClientContext, Hub, timestamp::moment};
 use crate::{
     error::HubError,
-    observability::hub_events::{EventFilter, Listener},
-    tasks::{Notices, Questions, VisibleTasks},
+    observability::hub_event_stream::{EventFilter, HubEventStream, ResumeFailure},
+    tasks::{Notices, Questions, TaskHistory, VisibleTasks},
 };
 use a2a_hub_core::access_control::Caller;
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub::event::HubEvent,
-    operation::{Answer, Operation},
+    operation::{Answer, EventWatch, Operation},
 };
 use a2a_hub_store::TaskView;
 use std::sync::Arc;
@@ -93,27 +93,26 @@ impl Hub {
     }
 
     /// Subscribes to the events of the hub, as far as the caller sees their tasks.
-    pub(super) fn watch(&self, caller: &Caller) -> Result<Listener, A2aError> {
+    pub(super) async fn watch(
+        &self,
+        caller: &Caller,
+        watch: EventWatch,
+    ) -> Result<HubEventStream, HubError> {
+        // Before the latest cursor is read: the stream hears of each later change.
         let listener = self.events.subscribe(&caller.tenant);
         let visible = VisibleTasks::of(&self.tasks, self.rights_of(&caller.principal)?);
-        let Some(visible) = visible else { return Ok(listener) };
-        let filter: EventFilter = Arc::new(move |event: Arc<HubEvent>| {
-            let visible = visible.clone();
-            Box::pin(async move {
-                for task in event.what.tasks() {
-                    match visible.sees(task).await {
-                        Ok(true) => {}
-                        Ok(false) => return false,
-                        Err(why) => {
-                            tracing::warn!(%task, %why, "cannot read task, leaving its event out");
-                            return false;
-                        }
-                    }
-                }
-                true
-            })
-        });
-        Ok(listener.filtered(filter))
+        let stream = HubEventStream::live(listener, visible.map(filter_of));
+        match watch {
+            EventWatch::Live => Ok(stream),
+            EventWatch::Resumable { after } => {
+                let log = TaskHistory(&self.tasks).changes();
+                let resumed = stream.resumable(log, caller.tenant.clone(), after.as_deref()).await;
+                resumed.map_err(|why| match why {
+                    ResumeFailure::Storage(why) => why.into(),
+                    ResumeFailure::Refused(why) => why.into(),
+                })
+            }
+        }
     }
 
     async fn stored_view(
@@ -131,4 +130,24 @@ impl Hub {
         }
         Ok(view)
     }
+}
+
+/// Filter for the events of tasks that a person sees.
+fn filter_of(visible: VisibleTasks) -> EventFilter {
+    Arc::new(move |event: Arc<HubEvent>| {
+        let visible = visible.clone();
+        Box::pin(async move {
+            for task in event.what.tasks() {
+                match visible.sees(task).await {
+                    Ok(true) => {}
+                    Ok(false) => return false,
+                    Err(why) => {
+                        tracing::warn!(%task, %why, "cannot read task, leaving its event out");
+                        return false;
+                    }
+                }
+            }
+            true
+        })
+    })
 }

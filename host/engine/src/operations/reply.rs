@@ -1,7 +1,7 @@
 //! Results of operations: one answer, or a stream of events.
 
 use crate::{
-    observability::hub_events,
+    observability::hub_event_stream::HubEventStream,
     tasks::{EndsAt, Subscription},
 };
 use a2a_hub_protocol::operation::Answer;
@@ -18,8 +18,8 @@ pub enum Reply<O = Answer, S = ReplyStream> {
 pub enum ReplyStream {
     /// Events of one task, from an event number on.
     Task(Subscription),
-    /// All hub events, from now on.
-    Hub(hub_events::Listener),
+    /// All hub events, from now on or from a cursor on.
+    Hub(HubEventStream),
 }
 
 impl ReplyStream {

@@ -27,6 +27,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         Answer::Searched(results) => json!(results),
         Answer::Usage(report) => json!(report),
         Answer::Tree(tree) => json!(tree),
+        Answer::Timeline(timeline) => json!(timeline),
         Answer::PushConfig(config) => push::write(&config),
         Answer::PushConfigs(configs) => configs.iter().map(push::write).collect(),
         Answer::Deliveries(deliveries) => json!(deliveries),

@@ -12,9 +12,13 @@ use serde::{Serialize, Serializer};
 /// Event of the hub.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HubEvent {
-    /// Sequence number since the hub's start. It grows by one with each event of the hub, including
-    /// events that the listener may not see.
+    /// Sequence number since the hub's start. It grows with each event of the hub, including events
+    /// that the listener may not see. Changes of tasks that are read together have the same.
     pub seq: u64,
+    /// Position of the event in the order of all changes of tasks, over restarts. Sent as `after`,
+    /// it has the stream resume here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// Time of the event: RFC 3339 in UTC.
     pub timestamp: String,
     /// Kind of the event, given by `type`, with its data.
@@ -175,6 +179,11 @@ pub enum HubEventKind {
 }
 
 impl HubEventKind {
+    /// True for a change of a task that the log of changes lists.
+    pub fn is_task_change(&self) -> bool {
+        matches!(self, Self::TaskCreated { .. } | Self::TaskState { .. })
+    }
+
     /// Tasks that the event names; none for an event about agents or the hub.
     pub fn tasks(&self) -> impl Iterator<Item = &TaskId> {
         let mut other = None;
@@ -240,8 +249,12 @@ mod tests {
 
     #[test]
     fn hub_event_wire_form() {
-        let event =
-            |seq, what| HubEvent { seq, timestamp: "2026-01-01T00:00:00.000Z".to_owned(), what };
+        let event = |seq, what| HubEvent {
+            seq,
+            cursor: None,
+            timestamp: "2026-01-01T00:00:00.000Z".to_owned(),
+            what,
+        };
         let agent_id = AgentId::parse("echo").unwrap();
         let told = [
             event(7, HubEventKind::Subscribed),

@@ -6,9 +6,9 @@ use crate::topics::{
 };
 use crate::{
     hub::{
-        devices, event::HubEvent, grant_params, handoff_params, method::PLAIN, notices, notifiers,
-        params, people, permissions, questions, schemas, search, topic_params, trigger_params,
-        usage, worktree_params,
+        devices, grant_params, handoff_params, method::PLAIN, notices, notifiers, params, people,
+        permissions, questions, schemas, search, timeline, topic_params, trigger_params, usage,
+        watch, worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
@@ -42,14 +42,7 @@ pub static METHODS: &[HubMethod] = &[
         read: |_| Ok(Operation::Status),
         ..PLAIN
     },
-    HubMethod {
-        name: "hub/events",
-        summary: "Stream the events of the hub: tasks and agents",
-        streams: true,
-        result: SchemaGenerator::subschema_for::<HubEvent>,
-        read: |_| Ok(Operation::WatchHub),
-        ..PLAIN
-    },
+    watch::EVENTS,
     HubMethod {
         name: "hub/reload",
         summary: "Read the configuration again and apply its changes; lists those that need a \
@@ -376,6 +369,7 @@ pub static METHODS: &[HubMethod] = &[
         read: params::get_tree,
         ..PLAIN
     },
+    timeline::TIMELINE,
     HubMethod {
         name: "hub/contexts/list",
         summary: "List conversations, newest first",

@@ -23,9 +23,11 @@ mod questions;
 pub mod registry;
 mod schemas;
 mod search;
+mod timeline;
 mod topic_params;
 mod trigger_params;
 mod usage;
+mod watch;
 mod worktree_params;
 
 pub use device_params::present as presented_key;

@@ -24,10 +24,12 @@ mod search;
 mod send;
 mod task_lists;
 mod tier;
+mod timeline;
 mod tree;
 mod triggers;
 mod upkeep;
 mod usage;
+mod watch;
 mod worktrees;
 
 pub use crate::boards::BoardRequest;
@@ -74,6 +76,7 @@ pub use search::{ExcerptPart, SearchQuery, SearchResult, SearchResults};
 pub use send::{RequestForm, SendMessage, Wait};
 pub use task_lists::{ListedTask, TaskPageQuery, TaskQuery, TaskSummary};
 pub use tier::ProgramTier;
+pub use timeline::{TimelineCursor, TimelineEntry, TimelineKind, TimelinePage, TimelineQuery};
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use triggers::{TriggerAnswer, TriggerInfo, TriggerRequest, TriggerRun};
 pub use upkeep::{
@@ -81,6 +84,7 @@ pub use upkeep::{
     Reloaded, StorageCondition,
 };
 pub use usage::{UsageFigures, UsageGroup, UsageKey, UsageQuery, UsageReport};
+pub use watch::EventWatch;
 pub use worktrees::{
     ApplyTo, ConflictWith, LeftOutPart, WorktreeAnswer, WorktreeApplied, WorktreeChanges,
     WorktreeDiff, WorktreeInfo, WorktreeRemoved, WorktreeRequest, WorktreeSize,
@@ -174,6 +178,8 @@ pub enum Operation {
     PageTasks(TaskPageQuery),
     /// Returns a task with its descendants.
     GetTree(TreeQuery),
+    /// Returns a page of a task's timeline.
+    GetTimeline(TimelineQuery),
     /// Finds tasks by the words in their messages and answers.
     Search(SearchQuery),
     /// Returns the usage of tasks, including those that were deleted.
@@ -322,7 +328,7 @@ pub enum Operation {
         accept: Option<String>,
     },
     /// Subscribes to all events of the hub.
-    WatchHub,
+    WatchHub(EventWatch),
     /// Returns the public card of an agent (section 3.1.11).
     GetCard {
         /// Agent of the card; the hub itself, if `None`.
@@ -337,7 +343,7 @@ pub enum Operation {
 impl Operation {
     /// True if the answer is a stream.
     pub fn streams(&self) -> bool {
-        matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub)
+        matches!(self, Self::StreamMessage(_) | Self::Resubscribe { .. } | Self::WatchHub(_))
     }
 
     /// True for an operation of A2A 0.3, whose methods the hub's own dialect has as well.
@@ -356,12 +362,16 @@ impl Operation {
         )
     }
 
-    /// Sets the event after which the stream resumes, unless the operation already has one.
-    pub fn go_on_after(&mut self, seq: Option<u64>) {
+    /// Sets the event after which the stream resumes, unless the operation already has one: by its
+    /// number in a task's stream, by its cursor in the hub's.
+    pub fn go_on_after(&mut self, last_event_id: Option<&str>) {
+        let seq = last_event_id.and_then(|id| id.parse().ok());
         if let Self::StreamMessage(send) = self {
             send.after = send.after.or(seq);
         } else if let Self::Resubscribe { after, .. } = self {
             *after = after.or(seq);
+        } else if let Self::WatchHub(EventWatch::Resumable { after }) = self {
+            *after = after.take().or_else(|| last_event_id.map(str::to_owned));
         }
     }
 
@@ -406,6 +416,8 @@ pub enum Answer {
     },
     /// Task with its descendants.
     Tree(TaskTree),
+    /// Page of a task's timeline.
+    Timeline(TimelinePage),
     /// Tasks with the words of a search.
     Searched(SearchResults),
     /// Usage of tasks.

@@ -5,13 +5,13 @@ use a2a_hub_core::{
     access_control::{self, Principal},
     text::plain_text,
 };
-use a2a_hub_engine::observability::hub_events::Listener;
+use a2a_hub_engine::observability::hub_event_stream::HubEventStream;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     hub::event::{HubEventKind, StreamEnd},
     id::TaskId,
     message::joined_text,
-    operation::{Answer, Operation, TaskTree, TreeQuery, TreeTask},
+    operation::{Answer, EventWatch, Operation, TaskTree, TreeQuery, TreeTask},
     task::{Task, TaskState},
 };
 use a2a_hub_rpc::dispatcher::Dispatcher;
@@ -46,7 +46,7 @@ pub(super) struct ChildWatch<'a> {
     /// Task of the turn; `None` before it begins.
     root: Option<TaskId>,
     /// Events of the hub; `None` if the caller may not watch the hub.
-    events: Option<Listener>,
+    events: Option<HubEventStream>,
     /// Time at which the tree is read; `None` if it is not known to have changed.
     due: Option<Instant>,
     calls: ChildCalls,
@@ -155,8 +155,8 @@ impl<'a> ChildWatch<'a> {
     }
 }
 
-async fn listen(dispatcher: &Dispatcher, caller: &Principal) -> Option<Listener> {
-    let watch = Operation::WatchHub;
+async fn listen(dispatcher: &Dispatcher, caller: &Principal) -> Option<HubEventStream> {
+    let watch = Operation::WatchHub(EventWatch::Live);
     // A refusal would be logged for each turn.
     caller.may(access_control::needed(&watch)).ok()?;
     match dispatcher.hub().handle(caller, None, watch).await {

@@ -71,7 +71,7 @@ async fn respond(
     caller: Principal,
     headers: &HeaderMap,
 ) -> Response {
-    let after = last_event(headers);
+    let after = last_event(headers).and_then(|id| id.parse().ok());
     let root = hub_url(&dispatcher, headers);
     let answer_url = format!("{}{path}", root.trim_end_matches('/'));
     let snapshot = TaskSnapshot::new(task.clone(), answer_url);

@@ -33,7 +33,7 @@ pub(crate) fn answer(enveloped: Enveloped, sse: bool) -> Response {
     match enveloped {
         Ok(None) => StatusCode::NO_CONTENT.into_response(),
         Ok(Some(Reply::One(text))) if sse => {
-            event_stream(stream::iter([Ok(frame(&Update { number: None, text, is_error: false }))]))
+            event_stream(stream::iter([Ok(frame(&Update { id: None, text, is_error: false }))]))
         }
         Ok(Some(Reply::Stream(answers))) => event_stream(frames(*answers)),
         // Errors before the first event are plain responses, so that clients need not parse a

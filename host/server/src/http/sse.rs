@@ -85,10 +85,10 @@ impl NamedEvent<'_> {
     }
 }
 
-/// Encodes an answer as an event. Its id is the sequence number, which a client returns in
+/// Encodes an answer as an event. A client returns its id in
 /// `Last-Event-ID` to resume.
-pub(crate) fn frame(Update { number, text, is_error }: &Update) -> Vec<u8> {
-    let id = number.map(|number| format!("id: {number}\n")).unwrap_or_default();
+pub(crate) fn frame(Update { id, text, is_error }: &Update) -> Vec<u8> {
+    let id = id.as_ref().map(|id| format!("id: {id}\n")).unwrap_or_default();
     let name: &[u8] = if *is_error { b"event: error\n" } else { b"" };
     [id.as_bytes(), name, b"data: ", text, b"\n\n"].concat()
 }
@@ -96,13 +96,15 @@ pub(crate) fn frame(Update { number, text, is_error }: &Update) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_rpc::task_stream::EventId;
 
     #[test]
-    fn event_carries_sequence_number() {
-        let told = |number| {
-            String::from_utf8(frame(&Update { number, text: b"{}".to_vec(), is_error: false }))
-        };
-        assert_eq!(told(Some(7)).unwrap(), "id: 7\ndata: {}\n\n");
+    fn event_carries_its_id() {
+        let told =
+            |id| String::from_utf8(frame(&Update { id, text: b"{}".to_vec(), is_error: false }));
+        assert_eq!(told(Some(EventId::Number(7))).unwrap(), "id: 7\ndata: {}\n\n");
+        let cursor = EventId::Cursor("5f0c-7".to_owned());
+        assert_eq!(told(Some(cursor)).unwrap(), "id: 5f0c-7\ndata: {}\n\n");
         assert_eq!(told(None).unwrap(), "data: {}\n\n");
     }
 }

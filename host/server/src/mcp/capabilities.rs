@@ -5,7 +5,7 @@
 
 use crate::mcp::model::resources::list as list_resources;
 use a2a_hub_core::access_control::{Principal, needed};
-use a2a_hub_protocol::operation::Operation;
+use a2a_hub_protocol::operation::{EventWatch, Operation};
 use rmcp::model::{
     JsonObject, PromptsCapability, ResourcesCapability, ServerCapabilities, TASKS_EXTENSION_ID,
     ToolsCapability,
@@ -21,7 +21,7 @@ pub(super) fn offers_tasks(caller: &Principal) -> bool {
 pub(super) fn capabilities(caller: &Principal) -> ServerCapabilities {
     let may = |operation: &Operation| caller.may(needed(operation)).is_ok();
     let mut tools = ToolsCapability::default();
-    let watches = may(&Operation::WatchHub).then_some(true);
+    let watches = may(&Operation::WatchHub(EventWatch::Live)).then_some(true);
     tools.list_changed = watches;
     let (mut resources, mut prompts) =
         (ResourcesCapability::default(), PromptsCapability::default());

@@ -2,12 +2,12 @@
 
 use super::subscriptions::Subscriptions;
 use a2a_hub_core::access_control::Principal;
-use a2a_hub_engine::observability::hub_events::Listener;
+use a2a_hub_engine::observability::hub_event_stream::HubEventStream;
 use a2a_hub_engine::{Reply, ReplyStream};
 use a2a_hub_protocol::{
     hub::event::{HubEventKind, StreamEnd},
     id::TaskId,
-    operation::Operation,
+    operation::{EventWatch, Operation},
 };
 use a2a_hub_rpc::dispatcher::Dispatcher;
 
@@ -15,7 +15,7 @@ use a2a_hub_rpc::dispatcher::Dispatcher;
 pub(super) struct HubWatch {
     dispatcher: Dispatcher,
     caller: Principal,
-    events: Option<Listener>,
+    events: Option<HubEventStream>,
 }
 
 /// A change that matters to clients.
@@ -72,8 +72,9 @@ impl HubWatch {
 
     /// Subscribes without a stream permit: the client is counted where its connection or request
     /// was admitted.
-    async fn listen(&self) -> Option<Listener> {
-        let watched = self.dispatcher.hub().handle(&self.caller, None, Operation::WatchHub).await;
+    async fn listen(&self) -> Option<HubEventStream> {
+        let watch = Operation::WatchHub(EventWatch::Live);
+        let watched = self.dispatcher.hub().handle(&self.caller, None, watch).await;
         match watched {
             Ok(Reply::Stream(ReplyStream::Hub(events))) => Some(events),
             Ok(_) | Err(_) => None,

@@ -163,6 +163,7 @@ async fn method_access_depends_on_caller() {
     hub/backup                            -32005  -32006  -32006
     hub/tasks/list                            ok      ok  -32006
     hub/tasks/tree                        -32001  -32001  -32006
+    hub/tasks/timeline                    -32001  -32001  -32006
     hub/contexts/list                         ok      ok  -32006
     hub/contexts/get                      -32008  -32008  -32006
     hub/contexts/delete                   -32008  -32006  -32006
@@ -366,14 +367,15 @@ async fn stream_resumes_after_last_event() {
     let of = stand.of(Dialect::Hub);
     let told = stand.told(&of, "message/stream", &message("echo")).await;
     let task = json!({ "id": told[0]["id"] });
-    let after = async |last_event_id| {
+    let after = async |last: Option<u64>| {
+        let last_event_id = last.map(|last| last.to_string());
         let of = RequestContext { last_event_id, ..stand.of(Dialect::Hub) };
         kinds(&stand.told(&of, "tasks/resubscribe", &task).await)
     };
     assert_eq!(after(None).await, "task");
     assert_eq!(after(Some(0)).await, kinds(&told), "from the beginning");
     assert_eq!(after(Some(2)).await, kinds(&told[2..]));
-    let beyond = RequestContext { last_event_id: Some(99), ..stand.of(Dialect::Hub) };
+    let beyond = RequestContext { last_event_id: Some("99".to_owned()), ..stand.of(Dialect::Hub) };
     let refused = stand.told(&beyond, "tasks/resubscribe", &task).await;
     assert_eq!(refused[0]["error"]["code"], -32602, "{refused:?}");
 }

@@ -1,58 +1,10 @@
-//! Changes of all tasks in memory.
+//! Changes of all tasks, as the store in memory lists them.
 
-use super::MemoryStorage;
+use super::{MemoryStorage, change_table::MemoryChanges};
 use crate::{
-    ChangeCursor, ChangeLog, ChangePage, ChangesAfter, Head, MAX_CHANGES, Moves, StorageError,
-    TaskChange, changes::judge,
+    ChangeCursor, ChangeLog, ChangePage, ChangesAfter, StorageError, TaskChange, changes::judge,
 };
-use a2a_hub_clock as clock;
-use a2a_hub_protocol::{
-    event::TaskEvent,
-    id::{TaskId, TenantId},
-    task::TaskState,
-};
-use std::{collections::VecDeque, sync::Arc};
-
-/// Changes of a store in memory.
-#[derive(Debug)]
-pub(super) struct MemoryChanges {
-    history: String,
-    latest: u64,
-    kept: VecDeque<TaskChange>,
-}
-
-impl Default for MemoryChanges {
-    fn default() -> Self {
-        Self { history: TaskId::fresh().as_str().to_owned(), latest: 0, kept: VecDeque::new() }
-    }
-}
-
-impl MemoryChanges {
-    /// Adds the change of an append that led to `head`.
-    pub(super) fn add(
-        &mut self,
-        head: &Head,
-        before: Option<TaskState>,
-        events: &[Arc<TaskEvent>],
-    ) {
-        if events.is_empty() {
-            return;
-        }
-        self.latest += 1;
-        self.kept.push_back(TaskChange {
-            number: self.latest,
-            task: head.task.clone(),
-            context: head.context.clone(),
-            agent: head.agent.clone(),
-            seq: head.seq,
-            at_ms: clock::now_ms(),
-            moves: Moves::of(before, events),
-        });
-        if self.kept.len() as u64 > MAX_CHANGES {
-            self.kept.pop_front();
-        }
-    }
-}
+use a2a_hub_protocol::id::TenantId;
 
 #[async_trait::async_trait]
 impl ChangeLog for MemoryStorage {

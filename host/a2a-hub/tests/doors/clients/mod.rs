@@ -6,6 +6,7 @@ mod connections;
 mod five_step;
 mod generations;
 mod grpc;
+mod hub_events;
 mod mcp;
 mod mcp_http;
 mod official;

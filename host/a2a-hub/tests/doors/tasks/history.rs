@@ -2,11 +2,12 @@
 
 use crate::{
     hub::InProcessHub,
-    stage::{eventually_async, send},
+    stage::{GRANT, eventually_async, send},
 };
 use a2a_hub_tests::{
     Client, message_to,
     tenants::{TENANTS, Web, token},
+    test_guests,
 };
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -83,5 +84,62 @@ async fn words_are_found_until_deletion_and_usage_stays() -> Result<()> {
     assert!(refused["error"].is_object(), "it is the operator's: {refused}");
     let own = acme.call("/", "hub/usage", json!({})).await?;
     assert_eq!(own["result"]["total"]["tasks"], 1, "{own}");
+    Ok(())
+}
+
+/// The timeline names each event of a task with the principal that requested it, in pages that
+/// together are the whole; another tenant's task has none.
+#[tokio::test]
+async fn timeline_shows_questions_and_who_answered() -> Result<()> {
+    let config = format!("{TENANTS}\n{GRANT}");
+    let hub =
+        InProcessHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let client = Client::http(&hub);
+    let asked = send(&client, "guest", "ask").await?;
+    let id = asked["id"].as_str().context("no id")?;
+    let mut answer = message_to("guest", "the left one");
+    answer["message"]["taskId"] = json!(id);
+    client.call("message/send", answer).await?;
+    let whole = client.call("hub/tasks/timeline", json!({ "id": id })).await?;
+    let entries = whole["entries"].as_array().context("no entries")?;
+    let kinds: Vec<_> = entries.iter().filter_map(|entry| entry["kind"].as_str()).collect();
+    assert_eq!((kinds[0], entries[0]["text"].as_str()), ("created", Some("ask")));
+    let question = entries.iter().find(|entry| entry["kind"] == "question").context("asked")?;
+    let answer = entries.iter().find(|entry| entry["kind"] == "answer").context("answered")?;
+    assert_eq!(question["questionId"], answer["questionId"], "{whole}");
+    assert_eq!((&answer["text"], question["by"].is_null()), (&json!("the left one"), true));
+    assert!(answer["by"].as_str().is_some_and(|by| by.starts_with("operator")), "{answer}");
+    let last = entries.last().context("no end")?;
+    assert_eq!((&last["state"], whole["next"].is_null()), (&json!("completed"), true));
+
+    let (mut paged, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let params = json!({ "id": id, "limit": 2, "cursor": cursor });
+        let page = client.call("hub/tasks/timeline", params).await?;
+        paged.extend(page["entries"].as_array().context("no entries")?.clone());
+        cursor = page["next"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(paged, *entries);
+    let acme = Web::of(&hub, token(&hub, "acme")?);
+    let theirs = acme.call("/", "hub/tasks/timeline", json!({ "id": id })).await?;
+    assert_eq!(theirs["error"]["code"], -32001, "{theirs}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn unknown_cursor_of_timeline_is_refused() -> Result<()> {
+    let hub = InProcessHub::start().await?;
+    let client = Client::http(&hub);
+    let task = send(&client, "echo", "hello").await?;
+    for cursor in ["x", "7", "-1@2026", "1@now"] {
+        let params = json!({ "id": task["id"], "cursor": cursor });
+        let refused = client.call("hub/tasks/timeline", params).await.err();
+        assert_eq!(refused.and_then(|why| why.code()), Some(-32602), "{cursor}");
+    }
+    let beyond = json!({ "id": task["id"], "cursor": "999@2026-01-01T00:00:00.000Z" });
+    assert_eq!(client.call("hub/tasks/timeline", beyond).await?["entries"], json!([]));
     Ok(())
 }

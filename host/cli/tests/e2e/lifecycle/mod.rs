@@ -5,6 +5,7 @@ mod backups;
 mod crash;
 mod faults;
 pub(crate) mod full_disk;
+mod hub_events;
 mod logging;
 mod permission_kills;
 mod queue;

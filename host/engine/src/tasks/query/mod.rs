@@ -6,5 +6,6 @@ pub(super) mod questions;
 pub(super) mod resume;
 pub(super) mod routing_facts;
 pub(super) mod search;
+pub(super) mod timeline;
 pub(super) mod tree;
 pub(super) mod visible;

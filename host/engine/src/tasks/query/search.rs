@@ -5,7 +5,8 @@ use a2a_hub_core::search::{SearchTerms, excerpt};
 use a2a_hub_protocol::operation::{
     SearchQuery, SearchResult, SearchResults, UsageQuery, UsageReport,
 };
-use a2a_hub_store::{SearchHit, SearchIndexState, StorageError};
+use a2a_hub_store::{ChangeLog, SearchHit, SearchIndexState, StorageError, TaskStore};
+use std::sync::Arc;
 
 /// Reads of all tasks by words, and of their usage.
 #[derive(Clone, Copy)]
@@ -23,6 +24,11 @@ impl TaskHistory<'_> {
             pending,
             failure,
         })
+    }
+
+    /// Changes of all tasks in their order.
+    pub(crate) fn changes(&self) -> Arc<dyn ChangeLog> {
+        Arc::<dyn TaskStore>::clone(&self.0.storage)
     }
 
     /// Sums of the usage of tasks, including those that were deleted.

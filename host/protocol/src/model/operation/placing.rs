@@ -13,6 +13,7 @@ impl Operation {
                 Some(id)
             }
             Self::GetTree(query) => Some(&query.id),
+            Self::GetTimeline(query) => Some(&query.id),
             Self::HandOver(request) => Some(&request.task),
             Self::Worktree(request) => request.task(),
             Self::SetPushConfig { task, .. }
@@ -64,7 +65,7 @@ impl Operation {
             | Self::RegisterAgent { .. }
             | Self::DeregisterAgent { .. }
             | Self::ReloadAgent { .. }
-            | Self::WatchHub
+            | Self::WatchHub(_)
             | Self::GetCard { .. }
             | Self::ListCards
             | Self::Device(_)

@@ -2,13 +2,13 @@
 
 use super::{file, stored};
 use crate::{
-    FoundPage, Storage, StorageError, StoreHealth as _, TaskLog as _, TaskSearch as _,
+    FoundPage, SearchHit, Storage, StorageError, StoreHealth as _, TaskLog as _, TaskSearch as _,
     UsageStore as _,
     contract::{agent, at, chunk, created, status},
     sqlite::{SqliteStorage, search_store::MAX_EXAMINED},
 };
 use a2a_hub_core::{
-    search::SearchTerms,
+    search::{HIT_BEGINS, SearchTerms},
     task::{metadata::PENDING_MESSAGES, tree_budget::Usage},
 };
 use a2a_hub_protocol::{
@@ -287,6 +287,36 @@ fn only_checked_open_finds_damaged_words() {
     assert!(file::open(&path, true).is_err());
 }
 
+/// A prefix finds the same whether its words are few, many or none, and marks them.
+#[tokio::test(flavor = "multi_thread")]
+async fn prefix_finds_all_its_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = SqliteStorage::open(dir.path()).unwrap();
+    for n in 0..40 {
+        add(&storage, &format!("many{n} few{} Émile \"quoted\" x", n % 3)).await;
+    }
+    followed(&storage).await;
+    for (text, found) in [
+        ("man*", 40),
+        ("many1*", 11),
+        ("few*", 40),
+        ("FEW1*", 13),
+        ("few1", 13),
+        ("few* many39*", 1),
+        ("fewer*", 0),
+        ("emil*", 40),
+        ("Émi*", 40),
+        ("quot*", 40),
+        ("x*", 40),
+    ] {
+        let wanted = SearchQuery { limit: 50, ..query(text) };
+        let page = search(&storage, &wanted).await.unwrap();
+        assert_eq!(page.tasks.len(), found, "{text}");
+        let is_marked = |hit: &SearchHit| hit.excerpt.contains(HIT_BEGINS);
+        assert!(page.tasks.iter().all(is_marked), "{text}: {page:?}");
+    }
+}
+
 /// A filter that few tasks match ends within the budget of a page, and its cursor goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn rare_filter_is_paged() {
@@ -374,6 +404,7 @@ async fn latencies(storage: &SqliteStorage) -> Vec<(Duration, String)> {
 /// The proof `search`: with 100,000 tasks, a search takes less than 50 ms.
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::print_stdout, reason = "the figures of a measurement")]
+#[expect(clippy::disallowed_methods, reason = "a variable makes the proof long")]
 async fn search_of_many_tasks_is_fast() {
     let proof = env::var("A2A_HUB_SEARCH_TASKS").ok().and_then(|tasks| tasks.parse().ok());
     let (tasks, limit) = match proof {
