@@ -1,5 +1,6 @@
 //! Taking over the changes of a worktree into the user's repository.
 
+mod chosen;
 pub(crate) mod merge;
 pub(crate) mod sensitive;
 pub(crate) mod transaction;
@@ -22,6 +23,7 @@ use crate::{
     repository::packs::ObjectPack,
     repository::refs::{self, CheckoutHead, Expected, Lock, LogEntry, Refs},
     repository::settings::GitSettings,
+    selection,
     snapshot::walk::plain_text,
     snapshot::{OpenSnapshot, walk::Omission},
 };
@@ -109,6 +111,22 @@ impl Worktrees {
         accepts: bool,
         to: Option<PathBuf>,
     ) -> Result<Applied, WorktreeError> {
+        self.apply_files(task, target, accepts, to, &[]).await
+    }
+
+    /// Takes over the changes of some files, named by their paths or directories. The rest stays in
+    /// the worktree, and can be applied later. Without paths, all changes are taken over.
+    ///
+    /// # Errors
+    /// As [`Worktrees::apply`]; [`WorktreeError::Refused`] if a path is of no changed file.
+    pub async fn apply_files(
+        &self,
+        task: &str,
+        target: Target,
+        accepts: bool,
+        to: Option<PathBuf>,
+        paths: &[String],
+    ) -> Result<Applied, WorktreeError> {
         let _guard = self.lock(task).await;
         let folder = self.folder(task)?;
         let snapshot = self.snapshot_locked(&folder).await?;
@@ -125,7 +143,20 @@ impl Worktrees {
         let omissions = taken.left_out.clone();
         let with_omissions = |applied: Applied| Applied { omissions, ..applied };
         if let Target::Branch(name) = target {
-            let done = self.to_branch(&worktree, &user, &taken.commit, name).await;
+            let commit = match paths.is_empty() {
+                true => taken.commit,
+                false => {
+                    let base = &worktree.base;
+                    let all =
+                        self.changed_between(&folder, &repository, base, &taken.commit).await?;
+                    if let Some(name) = selection::unknown(&all, paths) {
+                        return Err(selection::not_changed(task, name));
+                    }
+                    let files = selection::chosen(all, paths);
+                    self.commit_of_files(&folder, &repository, base, files).await?
+                }
+            };
+            let done = self.to_branch(&worktree, &user, &commit, name).await;
             return done.map(with_omissions);
         }
         let Some(checkout) = user.checkout.clone() else {
@@ -149,7 +180,13 @@ impl Worktrees {
         })?;
         let receiving = ReceivingCheckout { user, checkout, settings };
         let done = self
-            .to_checkout(&folder, &worktree, &repository, receiving, &taken.commit, target, accepts)
+            .to_checkout(
+                (&folder, &worktree, &repository),
+                receiving,
+                (&taken.commit, paths),
+                target,
+                accepts,
+            )
             .await;
         done.map(with_omissions)
     }
@@ -217,20 +254,17 @@ impl Worktrees {
         blocking(move || pack.copy_into(&to)).await?
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what is applied, from where, to where, and how")]
     async fn to_checkout(
         &self,
-        folder: &Folder,
-        worktree: &Worktree,
-        repository: &HubRepository,
+        (folder, worktree, repository): (&Folder, &Worktree, &HubRepository),
         receiving: ReceivingCheckout,
-        commit: &str,
+        (commit, paths): (&str, &[String]),
         target: Target,
         accepts: bool,
     ) -> Result<Applied, WorktreeError> {
         let task = &worktree.task;
         let merge = Merge { all: self, folder, worktree, repository, receiving: &receiving };
-        let merged = merge.run(commit).await?;
+        let merged = merge.run(commit, paths).await?;
         let files = &merged.files;
         let checkout = receiving.checkout.clone();
         if let Some(submodule) =
@@ -287,7 +321,7 @@ impl Worktrees {
         }
         let (staging, changes) = merge.stage(&merged).await?;
         let (of, faults) = (folder.clone(), std::sync::Arc::clone(&self.0.faults));
-        let (user, worktree, new) = (receiving.user, worktree.clone(), commit.to_owned());
+        let (user, worktree, new) = (receiving.user, worktree.clone(), merged.result.clone());
         let record = Finish { worktree, commit: new, user, pack };
         let done = blocking(move || {
             let paths = (checkout, record.user.git_dir.clone(), record.user.common.clone());

@@ -11,7 +11,7 @@ pub(crate) mod walk;
 
 use crate::{
     Worktree, WorktreeError, Worktrees, blocking,
-    git::{AS_PATCH, GitStep, HubRepository},
+    git::{GitStep, HubRepository},
     listing::{FileStat, GitIndex, ListedFile, Listing, of_ls_tree},
     reader::{OpenDirectory, as_path},
     record::Folder,
@@ -90,6 +90,17 @@ pub struct Diff {
     pub bytes: Vec<u8>,
 }
 
+/// Part of the changes to be shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiffQuery {
+    /// True for a table of files in place of a patch.
+    pub as_table: bool,
+    /// Commit of an earlier snapshot since which the changes are; by default the base.
+    pub since: Option<String>,
+    /// Files and directories; all if empty.
+    pub paths: Vec<String>,
+}
+
 /// The latest snapshot, with what it was made of.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct SnapshotState {
@@ -136,14 +147,7 @@ impl Worktrees {
         as_table: bool,
         limit: usize,
     ) -> Result<Diff, WorktreeError> {
-        let _guard = self.lock(task).await;
-        let folder = self.folder(task)?;
-        let OpenSnapshot { worktree, repository, taken, .. } =
-            self.snapshot_locked(&folder).await?;
-        let form = if as_table { &["--stat=100"] } else { AS_PATCH };
-        let step = diff(&repository, &worktree.base, &taken.commit, form).with_output_limit(limit);
-        let bytes = self.0.git.run(folder.path(), step).await?.stdout;
-        Ok(Diff { snapshot: taken, bytes })
+        self.diff_of(task, DiffQuery { as_table, ..DiffQuery::default() }, limit).await
     }
 
     /// Commit of the latest snapshot of a worktree, if one was taken. Blocks on the disk.

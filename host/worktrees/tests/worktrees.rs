@@ -5,6 +5,8 @@
 
 #[path = "worktrees/apply.rs"]
 mod apply;
+#[path = "worktrees/chosen.rs"]
+mod chosen;
 #[path = "worktrees/conflicts.rs"]
 mod conflicts;
 #[path = "worktrees/forms.rs"]

@@ -74,6 +74,8 @@ pub(crate) struct MergedFile {
 /// Result of a merge.
 pub(crate) struct MergedChanges {
     pub(crate) files: Vec<MergedFile>,
+    /// Result that was merged: that of the task, or one with the chosen files alone.
+    pub(crate) result: String,
     /// Files of the checkout that were read.
     present: BTreeMap<Vec<u8>, Option<FileState>>,
     index: CheckoutIndex,
@@ -98,26 +100,47 @@ impl MergedChanges {
 }
 
 impl Merge<'_> {
-    /// Merges a result.
-    pub(crate) async fn run(&self, commit: &str) -> Result<MergedChanges, WorktreeError> {
+    /// Merges a result, or the changes of the named files in it.
+    pub(crate) async fn run(
+        &self,
+        commit: &str,
+        names: &[String],
+    ) -> Result<MergedChanges, WorktreeError> {
+        self.require_changed(commit, names).await?;
         let index = self.read_index().await?;
+        let base = &self.worktree.base;
+        let (result, wanted) = self.result_on(base, commit, names).await?;
+        let (mut conflict, mut partial) = (None, Vec::new());
         for applied in self.worktree.applied_to(&self.receiving.user.git_dir) {
+            let (later, files) = self.result_on(applied, commit, names).await?;
             // A result that was applied and taken back is applied once more, from an earlier base.
-            if self.tree_of(applied).await? == self.tree_of(commit).await? {
+            if self.tree_of(applied).await? == self.tree_of(&later).await? {
                 continue;
             }
-            match self.run_from(applied, commit, &index).await {
+            // It has some of the named files, and the user may have taken them back.
+            if !files.is_superset(&wanted) {
+                partial.push((applied, later));
+                continue;
+            }
+            match self.run_from(applied, &later, &index).await {
                 // Somebody took that result back: an earlier one, or the task's base, may fit.
-                Err(WorktreeError::Conflict { .. }) => {}
+                Err(why @ WorktreeError::Conflict { .. }) => conflict = Some(why),
                 merged => return merged,
             }
         }
-        self.run_from(&self.worktree.base, commit, &index).await
-    }
-
-    async fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {
-        let step = self.repository.step(&["rev-parse", &format!("{commit}^{{tree}}")]);
-        Ok(self.git(step).await?.text())
+        if let Some(why) = conflict.filter(|_| !names.is_empty() && wanted.is_empty()) {
+            // The files are as before the task, which the checkout cannot become without a merge.
+            return Err(why);
+        }
+        let merged = self.run_from(base, &result, &index).await;
+        if matches!(merged, Err(WorktreeError::Conflict { .. })) {
+            for (applied, later) in partial {
+                if let Ok(merged) = self.run_from(applied, &later, &index).await {
+                    return Ok(merged);
+                }
+            }
+        }
+        merged
     }
 
     async fn run_from(
@@ -145,7 +168,8 @@ impl Merge<'_> {
             let unread: Vec<_> =
                 files.iter().filter(|file| !touched.contains(&file.path)).collect();
             if unread.is_empty() {
-                return Ok(MergedChanges { files, present, index: index.clone() });
+                let (result, index) = (commit.to_owned(), index.clone());
+                return Ok(MergedChanges { files, result, present, index });
             }
             touched.extend(unread.into_iter().map(|file| file.path.clone()));
         }
@@ -177,7 +201,7 @@ impl Merge<'_> {
         self.repository.step(args).with_env("GIT_INDEX_FILE", &index)
     }
 
-    async fn git(&self, step: GitStep) -> Result<crate::git::GitOutput, WorktreeError> {
+    pub(crate) async fn git(&self, step: GitStep) -> Result<crate::git::GitOutput, WorktreeError> {
         self.all.0.git.run(self.folder.path(), step).await
     }
 
