@@ -86,6 +86,13 @@ pub fn full_environment() -> Vec<(String, String)> {
     env::vars_os().filter_map(text).collect()
 }
 
+/// Command of the user's editor: `VISUAL`, or `EDITOR`, or else `vi`.
+pub fn editor() -> String {
+    let named = |name| env::var_os(name).and_then(|it| it.into_string().ok());
+    let chosen = ["VISUAL", "EDITOR"].into_iter().filter_map(named);
+    chosen.into_iter().find(|it| !it.trim().is_empty()).unwrap_or_else(|| "vi".to_owned())
+}
+
 /// Command of the user's pager: `PAGER`, or else `less`, which passes colours on.
 pub fn pager() -> String {
     let chosen = env::var_os("PAGER").and_then(|it| it.into_string().ok());

@@ -64,7 +64,7 @@ pub use edit::{EditError, acp_command, add_acp_agent, remove_acp_agent};
 #[cfg(all(unix, not(feature = "without-unix")))]
 pub use environment::path_of_process;
 pub use environment::{
-    cache_dir, environment, find_program, find_program_on, full_environment, is_colourless,
+    cache_dir, editor, environment, find_program, find_program_on, full_environment, is_colourless,
     is_executable, is_posix_only, machine_name, pager, runtime_dir, shows_windows,
 };
 pub use error::{ConfigError, Origin};

@@ -16,6 +16,7 @@ pub mod notify;
 pub mod permission;
 pub mod plugin;
 pub mod push;
+pub mod review;
 pub mod routing;
 pub mod scheduling;
 pub mod search;

@@ -19,6 +19,7 @@ mod read_task;
 mod reload;
 mod reply;
 mod resolve_names;
+mod reviews;
 mod schedules;
 mod send_message;
 mod starting_hub;
@@ -221,6 +222,10 @@ impl Hub {
             Operation::Worktree(request) => {
                 let operations = WorktreeOperations::new(&self.tasks)?;
                 Box::pin(operations.perform(request, caller)).await?
+            }
+            Operation::Review(request) => {
+                let submit = self.submit_as(caller);
+                Box::pin(reviews::perform(&self.0, caller, request, submit)).await?
             }
             Operation::Topic(request) => {
                 Answer::Topic(Box::pin(topics::perform(self, caller, request)).await?)

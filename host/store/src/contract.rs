@@ -15,6 +15,7 @@ mod people;
 mod permission_rules;
 mod questions;
 mod requests;
+mod reviews;
 mod search;
 mod tenants;
 mod topics;
@@ -73,6 +74,7 @@ pub async fn suite<S: Storage + 'static>(make: impl Fn() -> S) {
     notices::oldest_notices_are_dropped(Arc::new(make())).await;
     questions::replacing_question_stays_postponed(&make()).await;
     permission_rules::answered_requests_are_counted(&make()).await;
+    reviews::reviews_belong_to_owner_and_task(&make()).await;
     people::people_are_replaced_by_name(&make()).await;
     people::removal_passes_automation_on(&make()).await;
     automation::schedule_states_are_replaced_by_name(&make()).await;

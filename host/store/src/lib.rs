@@ -19,6 +19,7 @@ mod people;
 mod permission_rules;
 mod pushes;
 mod questions;
+mod reviews;
 mod search;
 mod search_filter;
 pub mod sqlite;
@@ -41,6 +42,7 @@ pub use people::PeopleStore;
 pub use permission_rules::{PermissionRules, RuleUse, TenantRule};
 pub use pushes::{DeliveryFailure, Progress, PushFilter, StoredPush};
 pub use questions::{ClosedQuestion, ClosedQuestionFilter, QuestionPostponements};
+pub use reviews::ReviewStore;
 pub use search::{FoundPage, SearchHit, SearchIndexState, TaskSearch};
 pub use topics::{CursorUse, NewTopicMessage, TopicQuery, TopicStore};
 pub use usage::UsageStore;
@@ -320,7 +322,7 @@ pub trait StoreHealth: Send + Sync {
 }
 
 /// Store of the task engine: logs, their changes, queries, searches, usage, notices, postponed
-/// questions, journals, standing permissions and health.
+/// questions, journals, standing permissions, reviews and health.
 pub trait TaskStore:
     TaskLog
     + ChangeLog
@@ -331,6 +333,7 @@ pub trait TaskStore:
     + QuestionPostponements
     + RunJournal
     + PermissionRules
+    + ReviewStore
     + StoreHealth
 {
 }
@@ -345,6 +348,7 @@ impl<S> TaskStore for S where
         + QuestionPostponements
         + RunJournal
         + PermissionRules
+        + ReviewStore
         + StoreHealth
 {
 }

@@ -12,6 +12,7 @@ mod people;
 mod permission_rules;
 mod postponements;
 mod questions;
+mod reviews;
 mod search;
 mod topic_store;
 mod topics;
@@ -32,6 +33,7 @@ use a2a_hub_core::{
     identity::{Person, PersonName},
     notify::plan::NotifierState,
     plugin::installation::InstallationId,
+    review::Review,
 };
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
@@ -77,6 +79,7 @@ struct Stored {
     pushes: Vec<(PushConfig, Progress)>,
     schedules: BTreeMap<String, schedule::State>,
     permission_rules: BTreeMap<String, TenantRule>,
+    reviews: BTreeMap<String, Review>,
     people: BTreeMap<PersonName, Person>,
     triggers: BTreeMap<String, TriggerState>,
     /// Usage of deleted tasks.
@@ -245,7 +248,7 @@ impl TaskLog for MemoryStorage {
         inner.deleted_usage.extend(usage);
         let orphans = inner.origins_in_trees(&going);
         inner.origins.extend(orphans);
-        let Stored { logs, notices, pushes, context_memories, .. } = &mut *inner;
+        let Stored { logs, notices, pushes, reviews, context_memories, .. } = &mut *inner;
         let mut contexts = Vec::new();
         logs.retain(|id, log| {
             let goes = going.contains(id);
@@ -256,6 +259,7 @@ impl TaskLog for MemoryStorage {
         context_memories.retain(|scope, _| !contexts.contains(&scope.context));
         pushes.retain(|(config, _)| logs.contains_key(&config.task));
         notices.retain_tasks(|task| logs.contains_key(task));
+        reviews.retain(|_, review| logs.contains_key(&review.task));
         Ok(before - logs.len())
     }
 }

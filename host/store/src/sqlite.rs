@@ -17,6 +17,7 @@ mod postponements;
 mod pushes;
 mod queries;
 mod questions;
+mod reviews;
 mod schedules;
 mod search;
 mod search_store;

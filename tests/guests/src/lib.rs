@@ -95,6 +95,7 @@ pub const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("sleep", programs::sleep),
     ("count", programs::count),
     ("sh", programs::sh),
+    ("Review", programs::reviewed),
     ("shells", programs::shells),
     ("sh-and-put", programs::sh_and_put),
     ("exec", programs::exec),

@@ -37,6 +37,15 @@ pub(crate) fn sh(ctx: &Context, task: &Task) -> Run {
     tell(ctx, ran.map(|exit| how(&exit)))
 }
 
+/// `Review of your changes …`: emits the message, and runs the script `on-review` of its directory,
+/// if it has one.
+pub(crate) fn reviewed(ctx: &Context, task: &Task) -> Run {
+    ctx.append(Artifact::text("review", task.text()), false)?;
+    let script = "if [ -f on-review ]; then . ./on-review; fi";
+    let ran = ctx.run_lines(Command::new("sh").args(["-c", script]), |_| Ok(()));
+    tell(ctx, ran.map(|exit| how(&exit)))
+}
+
 /// `shells TEXT`: runs each line of TEXT in a separate shell, one after the other, and reports the
 /// exit of the last one.
 pub(crate) fn shells(ctx: &Context, task: &Task) -> Run {

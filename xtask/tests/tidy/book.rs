@@ -307,15 +307,14 @@ fn commands() -> BTreeMap<String, String> {
 /// Checks that the program has a command with its flags. A word in capitals stands for any command.
 fn is_known(typed: &str, known: &BTreeMap<String, String>) -> Result<(), String> {
     let words: Vec<_> = typed.split_whitespace().collect();
-    let Some(first) =
-        words.first().filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()))
-    else {
+    if !words.first().is_some_and(|word| word.starts_with(|c: char| c.is_ascii_lowercase())) {
         return Ok(());
-    };
-    let two = words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
-    let (name, said) = [two.as_str(), first]
-        .iter()
-        .find_map(|name| known.get_key_value(*name))
+    }
+    // The longest name counts: a command may have commands below it.
+    let named = |count: usize| words[..count.min(words.len())].join(" ");
+    let (name, said) = (1..=3)
+        .rev()
+        .find_map(|count| known.get_key_value(&named(count)))
         .ok_or("the program has no such command")?;
     let everywhere = known.get("").map_or("", String::as_str);
     for flag in words.iter().filter(|word| word.starts_with("--") && word.len() > 2) {

@@ -6,10 +6,12 @@ pub(crate) mod output;
 pub(crate) mod question;
 pub(crate) mod reference;
 mod resume_in_cli;
+pub(crate) mod review;
 pub(crate) mod save_files;
 mod timeline;
 mod tree;
 mod watch;
+mod worktree_request;
 #[cfg(feature = "hub")]
 mod worktree_trust;
 pub(crate) mod worktrees;
@@ -65,6 +67,8 @@ pub(crate) enum TaskCommand {
     Handoff(HandoffOptions),
     /// Print the changes of a task that works in a worktree, as a patch
     Diff(DiffOptions),
+    /// Comment on lines of a task's changes, and send the comments to its agent as one message
+    Review(review::ReviewOptions),
     /// Take over the changes of a task into the repository that its worktree is of
     Apply(ApplyOptions),
     /// Remove the worktree of a task with all its files
@@ -110,6 +114,7 @@ pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
         TaskCommand::ResumeInCli(args) => return resume_in_cli(global, &args),
         TaskCommand::Handoff(args) => return handoff::handoff(global, &args),
         TaskCommand::Diff(args) => return worktrees::diff(global, &args),
+        TaskCommand::Review(args) => return review::review(global, &args),
         TaskCommand::Apply(args) => return worktrees::apply(global, &args),
         TaskCommand::Discard(args) => return worktrees::discard(global, &args),
         TaskCommand::Tree(tree) => return tree::tree(global, &tree),

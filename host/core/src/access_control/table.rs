@@ -8,8 +8,8 @@ use crate::identity::{
 use a2a_hub_protocol::{
     boards::BoardRequest,
     operation::{
-        DeviceRequest, NoticeRequest, Operation, PeopleRequest, QuestionRequest, RuleRequest,
-        TopicRequest, TriggerRequest, UsageKey, UsageQuery, WorktreeRequest,
+        DeviceRequest, NoticeRequest, Operation, PeopleRequest, QuestionRequest, ReviewRequest,
+        RuleRequest, TopicRequest, TriggerRequest, UsageKey, UsageQuery, WorktreeRequest,
     },
 };
 
@@ -89,6 +89,15 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
         // A tenant's notices are seen by everybody at once.
         Operation::Notice(NoticeRequest::MarkRead(_)) => (Access::Use, Never),
         Operation::Worktree(WorktreeRequest::Diff { .. }) => (Access::Operate, Initiator(Read)),
+        // A review quotes the changes, and only its owner sees it.
+        Operation::Review(ReviewRequest::Show { .. }) => (Access::Operate, Initiator(Read)),
+        // Its message is checked besides, as one that the person sends.
+        Operation::Review(
+            ReviewRequest::Comment { .. }
+            | ReviewRequest::Remove { .. }
+            | ReviewRequest::Discard { .. }
+            | ReviewRequest::Send { .. },
+        ) => (Access::Operate, Initiator(Send)),
         Operation::Worktree(WorktreeRequest::Discard { .. }) => (Access::Operate, Initiator(Cancel)),
         Operation::HandOver(_) => (Access::Operate, Initiator(Send)),
         // Those of the person's tenant are listed.

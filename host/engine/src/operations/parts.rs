@@ -5,8 +5,12 @@ use super::LiveConfig;
 use crate::conversations::{contexts::Contexts, repeats::Repeats};
 use crate::observability::hub_events::Events;
 use crate::{
-    devices::Devices, notify::Notifiers, people::People, push::Pushes, routing::Routes,
-    tasks::Tasks,
+    devices::Devices,
+    notify::Notifiers,
+    people::People,
+    push::Pushes,
+    routing::Routes,
+    tasks::{ReviewLocks, Tasks},
 };
 use a2a_hub_agents::{Agents, PluginFolder};
 use a2a_hub_automation::{Schedules, Topics, Triggers};
@@ -46,4 +50,5 @@ pub struct HubParts {
     pub(super) started: Instant,
     pub(super) since: String,
     pub(super) closed: Arc<AtomicBool>,
+    pub(super) review_locks: ReviewLocks,
 }

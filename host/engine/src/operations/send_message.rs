@@ -1,7 +1,7 @@
 //! Starts a task from a message, at the agent that it names or at one that is chosen, and waits for
 //! its result or question.
 
-use super::Hub;
+use super::{Hub, reviews::SubmitMessage};
 use crate::conversations::{handoff, repeats::Claim};
 use crate::{
     error::HubError,
@@ -22,7 +22,7 @@ use a2a_hub_protocol::{
     budget::Budget,
     error::{A2aError, ErrorKind},
     event::TaskEvent,
-    operation::{Answer, SendMessage},
+    operation::{Answer, Operation, SendMessage},
     task::TaskState,
 };
 use serde_json::json;
@@ -98,6 +98,23 @@ impl Hub {
             Ok(subscription)
         });
         self.begin(push, submitted).await
+    }
+
+    /// Sends messages for an operation of the caller, with the rights that the caller has for them.
+    pub(super) fn submit_as(&self, caller: &Caller) -> SubmitMessage {
+        let (hub, caller) = (self.clone(), caller.clone());
+        Box::new(move |send| {
+            let (hub, caller) = (hub.clone(), caller.clone());
+            Box::pin(async move {
+                let operation = Operation::SendMessage(send);
+                hub.may(&caller.principal, &operation)?;
+                hub.require_within(&caller.principal, &operation).await?;
+                if let Operation::SendMessage(send) = operation {
+                    hub.send(&caller, send).await?;
+                }
+                Ok(())
+            })
+        })
     }
 
     /// Stores with a new task which agents its tree may reach, if the key of the caller limits

@@ -9,7 +9,7 @@ use crate::{
     people::People,
     push::Pushes,
     routing::Routes,
-    tasks::{Recovered, Tasks},
+    tasks::{Recovered, ReviewLocks, Tasks},
 };
 use a2a_hub_agents::Joined;
 use a2a_hub_automation::{Schedules, Triggers};
@@ -63,6 +63,7 @@ impl StartingHub {
             started: Instant::now(),
             since: clock::now(),
             closed: Arc::default(),
+            review_locks: ReviewLocks::default(),
         })
     }
 

@@ -1,9 +1,12 @@
 //! Requests for the worktrees of tasks.
 
 use crate::worktree_runs::conflict_with;
-use crate::{error::HubError, tasks::Tasks};
+use crate::{
+    error::HubError,
+    tasks::{TaskReviews, Tasks},
+};
 use a2a_hub_clock as clock;
-use a2a_hub_core::{access_control::Caller, task::metadata};
+use a2a_hub_core::{access_control::Caller, review::Review, task::metadata};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     hub_metadata::WORKTREE_TASK,
@@ -16,7 +19,7 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_store::Head;
 use a2a_hub_worktrees::{
-    Applied, Omission, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees,
+    Applied, DiffQuery, Omission, Target, Worktree, WorktreeError, WorktreeSnapshot, Worktrees,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
@@ -72,9 +75,24 @@ impl<'t> WorktreeOperations<'t> {
         }
         Ok(Answer::Worktree(match request {
             WorktreeRequest::List => WorktreeAnswer::List(self.list(tenant).await?),
-            WorktreeRequest::Diff { task, summary } => {
-                let task = self.tasks.worktree_holder(task).await?;
-                let diff = worktrees.diff(task.as_str(), summary, PATCH_LIMIT).await?;
+            WorktreeRequest::Diff { task, summary, paths, since_review } => {
+                let holder = self.tasks.shown_worktree(task).await?;
+                let owner = caller.principal.identity();
+                let reviews = TaskReviews { tasks: self.tasks, worktrees, holder, owner };
+                let last = match since_review {
+                    true => Some(reviews.last_sent().await?),
+                    false => None,
+                };
+                let since = last.as_ref().and_then(Review::submission);
+                let since = since.map(|submission| submission.commit.clone());
+                let query = DiffQuery { as_table: summary, since, paths };
+                let diff = worktrees.diff_of(reviews.holder.as_str(), query, PATCH_LIMIT).await?;
+                let review = match &last {
+                    Some(last) => {
+                        Some(reviews.info(last, reviews.changes_now().await?.as_ref()).await?)
+                    }
+                    None => None,
+                };
                 let changes = changes(diff.snapshot);
                 let (text, raw) = match String::from_utf8(diff.bytes) {
                     Ok(text) => (text, None),
@@ -83,9 +101,9 @@ impl<'t> WorktreeOperations<'t> {
                         (String::from_utf8_lossy(bytes).into_owned(), Some(STANDARD.encode(bytes)))
                     }
                 };
-                WorktreeAnswer::Diff(WorktreeDiff { changes, text, raw })
+                WorktreeAnswer::Diff(WorktreeDiff { changes, text, raw, review })
             }
-            WorktreeRequest::Apply { task, to, message, accepts_all, checkout } => {
+            WorktreeRequest::Apply { task, to, message, accepts_all, checkout, paths } => {
                 let target = match to {
                     ApplyTo::Files => Target::Files,
                     ApplyTo::Index => Target::Index,
@@ -98,8 +116,9 @@ impl<'t> WorktreeOperations<'t> {
                     },
                 };
                 let holder = self.tasks.worktree_holder(task.clone()).await?;
-                let applied =
-                    worktrees.apply(holder.as_str(), target, accepts_all, checkout).await?;
+                let applied = worktrees
+                    .apply_files(holder.as_str(), target, accepts_all, checkout, &paths)
+                    .await?;
                 let Applied { commit, branch, checkout, files, omissions: omitted } = applied;
                 let omitted = omitted_parts(omitted);
                 let to =

@@ -13,6 +13,7 @@ mod ports;
 mod query;
 mod recovery;
 mod registry;
+mod reviews;
 mod run_queue;
 mod shared;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub(crate) use query::{
     notices::Notices, questions::Questions, search::TaskHistory, visible::VisibleTasks,
 };
 pub use recovery::recover_tasks::Recovered;
+pub(crate) use reviews::{ReviewLocks, ReviewRecipient, TaskReviews};
 
 use crate::conversations::refusals::{not_cancelable, not_waiting, require_past_event};
 use crate::error::HubError;

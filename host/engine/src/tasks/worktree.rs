@@ -74,6 +74,37 @@ impl Tasks {
         Ok(if is_child { child } else { task })
     }
 
+    /// Task whose worktree a person reads for a task: as for [`Tasks::worktree_holder`], or the one
+    /// in whose worktree a later task of the conversation goes on.
+    pub async fn shown_worktree(&self, task: TaskId) -> Result<TaskId, HubError> {
+        let holder = self.worktree_holder(task.clone()).await?;
+        if self.worktrees()?.find(holder.as_str()).is_ok() {
+            return Ok(holder);
+        }
+        Ok(self.worktree_before(&task).await?.unwrap_or(holder))
+    }
+
+    /// Task of the worktree in which a task goes on that a client began.
+    async fn worktree_before(&self, task: &TaskId) -> Result<Option<TaskId>, HubError> {
+        let Some(head) = self.find_head(task).await?.filter(|head| head.parent.is_none()) else {
+            return Ok(None);
+        };
+        let Some(holder) = head.directory.and_then(|it| self.holder_of(&it)) else {
+            return Ok(None);
+        };
+        // Only tasks of its conversation work there; what a log says is checked all the same.
+        let of = self.find_head(&holder).await?;
+        Ok(of.filter(|of| of.context == head.context).map(|of| of.task))
+    }
+
+    /// Task of the worktree in which a directory lies.
+    fn holder_of(&self, directory: &str) -> Option<TaskId> {
+        let worktrees = self.worktrees.as_ref()?;
+        let relative = Path::new(directory).strip_prefix(worktrees.root()).ok()?;
+        let task = relative.components().next()?.as_os_str().to_str()?;
+        worktrees.find(task).is_ok().then(|| TaskId::new(task))
+    }
+
     /// Decides in which directory a new task works, and creates its worktree if it asks for one.
     /// The message then names the directory of the worktree.
     pub(super) async fn settle_directory(

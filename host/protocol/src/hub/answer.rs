@@ -42,6 +42,7 @@ pub fn write(answer: Answer, url: &str) -> Value {
         }
         Answer::Forgotten { context, tasks } => json!({ "id": context, "deletedTasks": tasks }),
         Answer::Worktree(answer) => json!(answer),
+        Answer::Review(answer) => json!(answer),
         Answer::Pong(pong) => json!(pong),
         Answer::Status(status) => json!(status),
         Answer::Metrics(text) => json!(text),

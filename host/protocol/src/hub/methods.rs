@@ -7,8 +7,8 @@ use crate::topics::{
 use crate::{
     hub::{
         devices, grant_params, handoff_params, method::PLAIN, notices, notifiers, params, people,
-        permissions, questions, schemas, search, timeline, topic_params, trigger_params, usage,
-        watch, worktree_params,
+        permissions, questions, reviews, schemas, search, timeline, topic_params, trigger_params,
+        usage, watch, worktree_params,
     },
     model::{
         error::{A2aError, ErrorKind},
@@ -423,7 +423,7 @@ pub static METHODS: &[HubMethod] = &[
         name: "hub/tasks/apply",
         summary: "Take over the changes of a task into its repository; only for the operator's \
                   programs on this machine, not for any token",
-        example: r#"{"taskId": "task-456", "to": {"branch": "fix"}}"#,
+        example: r#"{"taskId": "task-456", "to": "index", "paths": ["src/net.rs"]}"#,
         admin: true,
         params: worktree_params::ApplyParams::json_schema,
         result: SchemaGenerator::subschema_for::<WorktreeApplied>,
@@ -440,6 +440,11 @@ pub static METHODS: &[HubMethod] = &[
         read: worktree_params::discard,
         ..PLAIN
     },
+    reviews::GET,
+    reviews::COMMENT,
+    reviews::REMOVE,
+    reviews::DISCARD,
+    reviews::SEND,
     HubMethod {
         name: "hub/worktrees/list",
         summary: "List the worktrees of tasks, oldest first",

@@ -21,6 +21,8 @@ mod permissions;
 mod question_params;
 mod questions;
 pub mod registry;
+mod review_params;
+mod reviews;
 mod schemas;
 mod search;
 mod timeline;

@@ -23,6 +23,13 @@ pub(crate) struct DiffParams {
     /// True for a table of files in place of a patch; false by default.
     #[serde(default)]
     summary: bool,
+    /// Files or directories from the top of the repository; by default all.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// True for what changed since the caller's last review of the task, with its comments that are
+    /// outdated; false by default.
+    #[serde(default)]
+    since_review: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -43,6 +50,10 @@ pub(crate) struct ApplyParams {
     /// Absolute path of another checkout of the repository, which receives the changes; by default
     /// the one that the worktree was made of. Not with a new branch.
     checkout: Option<PathBuf>,
+    /// Files or directories from the top of the repository whose changes are taken over; by default
+    /// all. Both names of a renamed file mean the whole renaming.
+    #[serde(default)]
+    paths: Vec<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -71,22 +82,47 @@ pub(crate) struct PruneParams {
     directory: Option<PathBuf>,
 }
 
+/// Most files and directories that a request names.
+const MAX_PATHS: usize = 1_000;
+
+/// Checks the form of the paths of changed files. Paths are compared with those of the changes and
+/// never opened, so this only tells what is wrong.
+fn changed_paths(paths: Vec<String>) -> Result<Vec<String>, A2aError> {
+    if paths.len() > MAX_PATHS {
+        let why = format!("may name at most {MAX_PATHS} files; name their directories");
+        return Err(A2aError::invalid("paths", why));
+    }
+    let leads_out = |path: &String| {
+        path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..")
+    };
+    match paths.iter().position(leads_out) {
+        None => Ok(paths),
+        Some(at) => {
+            let why = "must be the path of a changed file or directory from the top of the repository, as `hub/tasks/diff` shows \
+                       it, without `..`";
+            Err(A2aError::invalid(&format!("paths[{at}]"), why))
+        }
+    }
+}
+
 /// Reads the parameters of `hub/tasks/diff`.
 pub(crate) fn diff(params: Value) -> Result<Operation, A2aError> {
-    let DiffParams { task_id: id, summary } = read(params)?;
+    let DiffParams { task_id: id, summary, paths, since_review } = read(params)?;
     let task = task_id("taskId", id)?;
-    Ok(Operation::Worktree(WorktreeRequest::Diff { task, summary }))
+    let paths = changed_paths(paths)?;
+    Ok(Operation::Worktree(WorktreeRequest::Diff { task, summary, paths, since_review }))
 }
 
 /// Reads the parameters of `hub/tasks/apply`.
 pub(crate) fn apply(params: Value) -> Result<Operation, A2aError> {
-    let ApplyParams { task_id: id, to, message, accepts_all, checkout } = read(params)?;
+    let ApplyParams { task_id: id, to, message, accepts_all, checkout, paths } = read(params)?;
+    let paths = changed_paths(paths)?;
     let task = task_id("taskId", id)?;
     if checkout.is_some() && matches!(to, ApplyTo::Branch(_)) {
         let why = "a new branch leaves all checkouts as they are; leave one of `checkout` and `to.branch` out";
         return Err(A2aError::invalid("checkout", why));
     }
-    let request = WorktreeRequest::Apply { task, to, message, accepts_all, checkout };
+    let request = WorktreeRequest::Apply { task, to, message, accepts_all, checkout, paths };
     Ok(Operation::Worktree(request))
 }
 

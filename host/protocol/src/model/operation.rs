@@ -19,6 +19,7 @@ mod placing;
 mod plugins;
 mod questions;
 mod requirements;
+mod reviews;
 mod schedules;
 mod search;
 mod send;
@@ -71,6 +72,10 @@ pub use questions::{
     QuestionQuery, QuestionRequest, QuestionResult,
 };
 pub use requirements::{AgentGroup, AgentRequirements};
+pub use reviews::{
+    DiffSide, NewReviewComment, OutdatedReason, ReviewAnswer, ReviewComment, ReviewInfo,
+    ReviewReport, ReviewRequest, SentReview,
+};
 pub use schedules::{ScheduleInfo, ScheduleRun};
 pub use search::{ExcerptPart, SearchQuery, SearchResult, SearchResults};
 pub use send::{RequestForm, SendMessage, Wait};
@@ -202,6 +207,8 @@ pub enum Operation {
     HandOver(HandOver),
     /// Lists, shows, takes over or removes the worktrees of tasks.
     Worktree(WorktreeRequest),
+    /// Shows, changes or sends the caller's review of a task's changes.
+    Review(ReviewRequest),
     /// Lists, answers or postpones the questions of all tasks, or lists earlier ones.
     Question(QuestionRequest),
     /// Lists the notices of all tasks, or marks some as read.
@@ -458,6 +465,8 @@ pub enum Answer {
     },
     /// Answer to a request for worktrees.
     Worktree(WorktreeAnswer),
+    /// Reviews of a task's changes, or the one that was sent.
+    Review(ReviewAnswer),
     /// Open questions, earlier ones, or the result of an answer.
     Question(QuestionAnswer),
     /// Notices, or the number of those that were marked as read.

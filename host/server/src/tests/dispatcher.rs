@@ -171,6 +171,11 @@ async fn method_access_depends_on_caller() {
     hub/tasks/diff                        -32005  -32006  -32006
     hub/tasks/apply                       -32005  -32006  -32006
     hub/tasks/discard                     -32005  -32006  -32006
+    hub/reviews/get                       -32005  -32006  -32006
+    hub/reviews/comment                   -32005  -32006  -32006
+    hub/reviews/remove                    -32005  -32006  -32006
+    hub/reviews/discard                   -32005  -32006  -32006
+    hub/reviews/send                      -32005  -32006  -32006
     hub/worktrees/list                    -32005  -32006  -32006
     hub/worktrees/prune                   -32005  -32006  -32006
     hub/deliveries/list                       ok      ok  -32006

@@ -8,6 +8,7 @@ mod group_handoff;
 mod handoff;
 mod minds;
 mod remotes;
+mod reviews;
 mod routing;
 mod shares;
 mod topics;

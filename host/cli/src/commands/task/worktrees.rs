@@ -1,6 +1,9 @@
 //! Worktrees of tasks: `task diff`, `task apply`, `task discard`, and `worktrees`.
 
-use crate::commands::completion;
+use crate::commands::{
+    completion,
+    task::{review, worktree_request::ask_for},
+};
 #[cfg(feature = "hub")]
 use crate::commands::{duration, task::worktree_trust};
 use crate::{
@@ -8,10 +11,8 @@ use crate::{
     client::{
         hub_client::Client,
         ids::{self, Kind},
-        sent::{is_sent, note_taken},
     },
     ui::{
-        failure::CommandError,
         render::{counted, list, text},
         text::{FAINT, PLAIN, Text, style_of},
     },
@@ -24,7 +25,6 @@ use crate::{
         table::{Cell, Table},
     },
 };
-use a2a_hub_protocol::{hub_metadata::WORKTREE_TASK, member};
 #[cfg(feature = "hub")]
 use a2a_hub_worktrees::RepositoryPaths;
 use anyhow::Context as _;
@@ -37,9 +37,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Reason of a refusal: no task is meant.
-const NO_TASK: &str = "TASK_NOT_FOUND";
-
 /// Longest shown id of a commit.
 const SHORT_ID: usize = 9;
 
@@ -49,9 +46,15 @@ pub(crate) struct DiffOptions {
     /// worktree of the current directory's repository]
     #[arg(add = completion::tasks())]
     id: Option<String>,
+    /// Files or directories from the top of the repository [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<String>,
     /// Print a table of the changed files in place of the patch
     #[arg(long)]
     stat: bool,
+    /// Print what changed since your last review, and which of its comments are outdated
+    #[arg(long)]
+    since_review: bool,
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +63,10 @@ pub(crate) struct ApplyOptions {
     /// worktree of the current directory's repository]
     #[arg(add = completion::tasks())]
     id: Option<String>,
+    /// Files or directories from the top of the repository whose changes are taken over
+    /// [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<String>,
     /// Create this branch with the commits of the task, and leave the checkout as it is
     #[arg(long, value_name = "NAME", conflicts_with_all = ["commit", "index"])]
     branch: Option<String>,
@@ -137,88 +144,20 @@ enum WorktreesAction {
     },
 }
 
-/// States of a task that has not ended.
-const OPEN: [&str; 4] = ["submitted", "working", "input-required", "auth-required"];
-
-/// Calls a method for one task; returns the task's whole id and the answer.
-fn ask_for(
-    global: &Global,
-    method: &str,
-    typed: Option<&str>,
-    mut params: Value,
-) -> anyhow::Result<(String, Value)> {
-    block_on(async {
-        let mut client = Client::connect(global).await?;
-        let id = match typed {
-            Some(typed) => ids::resolve(&mut client, Kind::Task, typed).await?,
-            None => latest_here(global, &mut client).await?,
-        };
-        member::set(&mut params, "taskId", id.as_str());
-        let answer = client.call(method, params).await?;
-        Ok((id, answer))
-    })
-}
-
-/// Returns the latest task that somebody sent and that has a worktree of the repository of the
-/// current directory, and notes which task that is. A flow that has picked no candidate has no
-/// worktree; while it is open, no older task is taken in its place.
-async fn latest_here(global: &Global, client: &mut Client) -> anyhow::Result<String> {
-    let here = std::env::current_dir().context("find the current directory")?;
-    let all = client.call("hub/worktrees/list", json!({})).await?;
-    let mut without = Vec::new();
-    for one in list(&all).iter().rev() {
-        if !here.starts_with(text(&one["repository"])) {
-            continue;
-        }
-        let parent = one["parentTaskId"].as_str();
-        let sent = parent.unwrap_or_else(|| text(&one["taskId"]));
-        if without.contains(&sent) {
-            continue;
-        }
-        let task = match client.call("tasks/get", json!({ "id": sent })).await {
-            Err(why) if CommandError::from_error(&why).is(NO_TASK) => Value::Null,
-            found => found?,
-        };
-        // A flow names the one of its tasks whose worktree counts, once it has picked one.
-        let picked = &task["metadata"][WORKTREE_TASK];
-        let is_picked = || list(&all).iter().any(|one| one["taskId"] == *picked);
-        if is_sent(&task) && (parent.is_none() || (picked.is_string() && is_picked())) {
-            if !task.is_null() {
-                note_taken(global, &task);
-            }
-            return Ok(sent.to_owned());
-        }
-        if OPEN.contains(&text(&task["status"]["state"])) && is_sent(&task) {
-            let why = format!(
-                "find the latest task with a worktree: task {sent} is the latest, and has picked none of its tasks yet; name \
-                 another one, as `a2a-hub worktrees` lists them"
-            );
-            return Err(CommandError::new(NO_TASK, why)
-                .mended_by(format!("a2a-hub task watch {sent}"))
-                .into());
-        }
-        without.push(sent);
-    }
-    let none = match without.first() {
-        Some(flow) => format!("task {flow} has picked none of its tasks"),
-        None => format!("none has one of {}", here.display()),
-    };
-    let why = format!(
-        "find the latest task with a worktree: {none}; name one, as `a2a-hub worktrees` lists them"
-    );
-    Err(CommandError::new(NO_TASK, why).mended_by("a2a-hub worktrees").into())
-}
-
 /// Prints the changes of a task.
 pub(crate) fn diff(global: &Global, args: &DiffOptions) -> anyhow::Result<Exit> {
-    let params = json!({ "summary": args.stat });
+    let mut params = json!({ "summary": args.stat, "sinceReview": args.since_review });
+    review::set_paths(&mut params, &args.paths);
     let (id, answer) = ask_for(global, "hub/tasks/diff", args.id.as_deref(), params)?;
     if global.format == Format::Json {
         global.console().print_json(&answer)?;
         return Ok(Exit::Done);
     }
     if text(&answer["text"]).is_empty() {
-        global.console().note(format!("task {id} changed no file"));
+        global.console().note(match args.since_review {
+            true => format!("task {id} changed no file since the review"),
+            false => format!("task {id} changed no file"),
+        });
     } else if let Some(raw) =
         answer["raw"].as_str().filter(|_| global.console().columns().is_none())
     {
@@ -230,6 +169,7 @@ pub(crate) fn diff(global: &Global, args: &DiffOptions) -> anyhow::Result<Exit> 
         global.console().print(&coloured(text(&answer["text"])))?;
     }
     note_omitted(global, &answer);
+    review::note_outdated(global, &answer["review"]);
     Ok(Exit::Done)
 }
 
@@ -266,9 +206,10 @@ pub(crate) fn apply(global: &Global, args: &ApplyOptions) -> anyhow::Result<Exit
     };
     let checkout = args.to.as_deref().map(std::path::absolute).transpose();
     let checkout = checkout.context("find the directory that `--to` names")?;
-    let params = json!({
+    let mut params = json!({
         "to": to, "message": args.message, "acceptsAll": args.yes, "checkout": checkout,
     });
+    review::set_paths(&mut params, &args.paths);
     let (id, answer) = ask_for(global, "hub/tasks/apply", args.id.as_deref(), params)?;
     global.show(&answer, || {
         let files = list(&answer["files"]);
@@ -276,7 +217,8 @@ pub(crate) fn apply(global: &Global, args: &ApplyOptions) -> anyhow::Result<Exit
         if let Some(branch) = answer["branch"].as_str() {
             out.push(PLAIN, &format!("branch {branch} has the changes of task {id}\n"));
         } else if files.is_empty() {
-            out.push(PLAIN, "the checkout has all changes of the task already\n");
+            let changes = if args.paths.is_empty() { "all changes" } else { "these changes" };
+            out.push(PLAIN, &format!("the checkout has {changes} of the task already\n"));
         } else {
             let directory = text(&answer["checkout"]);
             out.push(PLAIN, &format!("{} changed in {directory}\n", counted(files.len(), "file")));

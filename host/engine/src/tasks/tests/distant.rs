@@ -1,6 +1,6 @@
 //! Remote store: every call takes time, and some write replies are lost.
 
-use a2a_hub_core::{access_control::Principal, search::SearchTerms};
+use a2a_hub_core::{access_control::Principal, review::Review, search::SearchTerms};
 use a2a_hub_protocol::{
     event::{SequencedEvent, TaskEvent},
     id::{ContextId, QuestionId, TaskId, TenantId},
@@ -13,9 +13,9 @@ use a2a_hub_protocol::{
 use a2a_hub_store::{
     BegunRequest, ChangeCursor, ChangeLog, ChangesAfter, ClosedQuestion, ClosedQuestionFilter,
     ContextFilter, FoundPage, Head, HeadFilter, HeadPage, LogSize, NoticeFilter, NoticeListener,
-    NoticePage, NoticeStore, PermissionRules, QuestionPostponements, RuleUse, RunJournal,
-    SearchIndexState, StorageError, StoreHealth, StoredTask, Tally, TaskCounts, TaskIndex, TaskLog,
-    TaskSearch, TenantRule, UsageStore, memory::MemoryStorage,
+    NoticePage, NoticeStore, PermissionRules, QuestionPostponements, ReviewStore, RuleUse,
+    RunJournal, SearchIndexState, StorageError, StoreHealth, StoredTask, Tally, TaskCounts,
+    TaskIndex, TaskLog, TaskSearch, TenantRule, UsageStore, memory::MemoryStorage,
 };
 use std::{
     sync::{
@@ -299,6 +299,22 @@ impl NoticeStore for Distant {
 
     fn set_notice_listener(&self, listener: NoticeListener) {
         self.there.set_notice_listener(listener);
+    }
+}
+
+#[async_trait::async_trait]
+impl ReviewStore for Distant {
+    async fn reviews(&self, task: &TaskId, owner: &str) -> Result<Vec<Review>, StorageError> {
+        self.there.reviews(task, owner).await
+    }
+
+    async fn set_review(&self, review: &Review) -> Result<(), StorageError> {
+        sleep(LATENCY).await;
+        self.there.set_review(review).await
+    }
+
+    async fn forget_review(&self, review: &Review) -> Result<(), StorageError> {
+        self.there.forget_review(review).await
     }
 }
 

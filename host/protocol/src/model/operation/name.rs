@@ -29,6 +29,7 @@ impl Operation {
             Self::DeleteContext { .. } => "delete_context",
             Self::HandOver(_) => "hand_over",
             Self::Worktree(request) => request.name(),
+            Self::Review(request) => request.name(),
             Self::Ping => "ping",
             Self::Status => "status",
             Self::ReadMetrics { .. } => "read_metrics",

@@ -16,6 +16,7 @@ impl Operation {
             Self::GetTimeline(query) => Some(&query.id),
             Self::HandOver(request) => Some(&request.task),
             Self::Worktree(request) => request.task(),
+            Self::Review(request) => Some(request.task()),
             Self::SetPushConfig { task, .. }
             | Self::GetPushConfig { task, .. }
             | Self::ListPushConfigs { task }

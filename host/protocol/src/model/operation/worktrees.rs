@@ -1,5 +1,6 @@
 //! Worktrees: the requests for them, and their answers.
 
+use super::reviews::ReviewInfo;
 use crate::model::id::{AgentId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,10 @@ pub enum WorktreeRequest {
         task: TaskId,
         /// True for a table of files in place of a patch.
         summary: bool,
+        /// Files and directories to show; all if empty.
+        paths: Vec<String>,
+        /// True for the changes since the caller's last review.
+        since_review: bool,
     },
     /// Takes over the changes of a task.
     Apply {
@@ -30,6 +35,8 @@ pub enum WorktreeRequest {
         accepts_all: bool,
         /// Directory of another checkout of the repository, which receives the changes.
         checkout: Option<PathBuf>,
+        /// Files and directories whose changes are taken over; all if empty.
+        paths: Vec<String>,
     },
     /// Removes a worktree with all its files.
     Discard {
@@ -191,6 +198,10 @@ pub struct WorktreeDiff {
     /// The same in base64, if it has bytes that are not UTF-8; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
+    /// Review since which these are the changes, with its comments that are outdated; absent unless
+    /// `sinceReview` was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewInfo>,
 }
 
 /// Changes that were taken over: the answer to `hub/tasks/apply`.

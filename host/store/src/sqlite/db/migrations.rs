@@ -77,7 +77,7 @@ pub(in crate::sqlite) const MIGRATIONS: [&str; 6] = ["
 /// Compatible additions: columns with a default, indexes, and tables that triggers maintain. An
 /// older hub that does not know them may go on using the file. An addition never changes once it is
 /// released.
-pub(in crate::sqlite) const ADDITIONS: [&str; 24] = ["
+pub(in crate::sqlite) const ADDITIONS: [&str; 25] = ["
     -- How many tasks there are, and which conversations: a hub with a million tasks tells so without reading them.
     CREATE TABLE task_counts (
         agent TEXT NOT NULL,
@@ -510,6 +510,18 @@ pub(in crate::sqlite) const ADDITIONS: [&str; 24] = ["
         id     TEXT NOT NULL,
         after  INTEGER NOT NULL
     ) STRICT;
+", "
+    -- Reviews of the changes of tasks by their owners, as JSON.
+    CREATE TABLE reviews (
+        task   TEXT NOT NULL,
+        owner  TEXT NOT NULL,
+        id     TEXT NOT NULL,
+        review TEXT NOT NULL,
+        PRIMARY KEY (task, owner, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER reviews_forgotten AFTER DELETE ON tasks BEGIN
+        DELETE FROM reviews WHERE task = old.id;
+    END;
 "];
 
 /// Table of events for new files, in place of the one that [`MIGRATIONS`] create: the same columns,
