@@ -9,6 +9,7 @@
 //! | `[[think]]` | some reasoning before the answer |
 //! | `[[error:CODE]]` | an HTTP error, always |
 //! | `[[error:CODE:N]]` | an HTTP error, the first N times this prompt comes |
+//! | `[[usedup:5]]` | in place of the last answer: the error 429, which resets in 5 seconds |
 //! | `[[errstream]]` | an error event in the middle of the answer |
 //! | `[[drop]]` | the connection is cut in the middle of the answer |
 //! | `[[hang]]` | no answer at all |
@@ -209,7 +210,14 @@ async fn speak(
     let canned = || shared.canned_answer(path, &parsed).map(|it| Plan::canned(&it, &parsed));
     let plan = scripted.or_else(canned).unwrap_or_else(|| Plan::for_request(&parsed));
     if let Some(status) = plan.refusal.and_then(|refusal| shared.refuses(refusal, &parsed.prompt)) {
-        return refuse(dialect, status, &format!("mock error {status}"));
+        let resets_in = plan.refusal.and_then(|refusal| refusal.resets_in);
+        let limit = resets_in
+            .map(|seconds| format!(": the quota is used up, try again in {seconds} seconds"));
+        return refuse(
+            dialect,
+            status,
+            &format!("mock error {status}{}", limit.unwrap_or_default()),
+        );
     }
     if plan.hangs {
         future::pending::<()>().await;
@@ -252,7 +260,7 @@ impl Shared {
     }
 
     /// The status to refuse `prompt` with, until it was refused as often as the plan says.
-    fn refuses(&self, Refusal { status, times }: Refusal, prompt: &str) -> Option<u16> {
+    fn refuses(&self, Refusal { status, times, .. }: Refusal, prompt: &str) -> Option<u16> {
         let Some(times) = times else { return Some(status) };
         let mut refused = self.refused.lock();
         let so_far = refused.entry(prompt.to_owned()).or_default();

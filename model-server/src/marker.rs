@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(super) struct Refusal {
     pub(super) status: u16,
     pub(super) times: Option<u32>,
+    /// Seconds until the quota resets, which the error names.
+    pub(super) resets_in: Option<u32>,
 }
 
 /// How an answer ends.
@@ -30,6 +32,8 @@ pub(super) enum Marker<'a> {
     Think,
     /// No answer but an HTTP error.
     Error(Refusal),
+    /// The error 429 in place of the answer after the tools, with the seconds until the reset.
+    UsedUp(u32),
     /// The answer breaks off.
     Ending(Ending),
     /// No answer at all.
@@ -70,11 +74,14 @@ impl<'a> Marker<'a> {
             ("slow", Some(millis)) => Self::Slow(Duration::from_millis(millis.parse().ok()?)),
             ("think", None) => Self::Think,
             ("error", Some(value)) => Self::Error(match value.split_once(':') {
-                Some((status, times)) => {
-                    Refusal { status: status.parse().ok()?, times: Some(times.parse().ok()?) }
-                }
-                None => Refusal { status: value.parse().ok()?, times: None },
+                Some((status, times)) => Refusal {
+                    status: status.parse().ok()?,
+                    times: Some(times.parse().ok()?),
+                    resets_in: None,
+                },
+                None => Refusal { status: value.parse().ok()?, times: None, resets_in: None },
             }),
+            ("usedup", Some(seconds)) => Self::UsedUp(seconds.parse().ok()?),
             ("errstream", None) => Self::Ending(Ending::Fault),
             ("drop", None) => Self::Ending(Ending::Cut),
             ("hang", None) => Self::Hang,

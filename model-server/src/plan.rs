@@ -93,12 +93,14 @@ impl Plan {
         let mut plan = Self::reply(Reply::Text(String::new()));
         let mut words = None;
         let mut calls = Vec::new();
+        let mut used_up = None;
         for marker in markers(text) {
             match marker {
                 Marker::Words(count) => words = Some(count),
                 Marker::Slow(pace) => plan.pace = Some(pace),
                 Marker::Think => plan.thinks = true,
                 Marker::Error(refusal) => plan.refusal = Some(refusal),
+                Marker::UsedUp(seconds) => used_up = Some(seconds),
                 Marker::Ending(ending) => plan.ending = ending,
                 Marker::Hang => plan.hangs = true,
                 Marker::Tool(spec) => calls.push(spec),
@@ -109,6 +111,8 @@ impl Plan {
         } else if let Some(spec) = calls.get(parsed.results.len()) {
             call(spec, &parsed.tools)
         } else {
+            let refusal = |seconds| Refusal { status: 429, times: None, resets_in: Some(seconds) };
+            plan.refusal = used_up.map(refusal).or(plan.refusal);
             Reply::Text(answer(words))
         };
         plan
@@ -216,7 +220,7 @@ mod tests {
         assert_eq!(plan.reply, says("w1 w2 w3"));
         assert_eq!(plan.pace, Some(Duration::from_millis(20)));
         assert_eq!((plan.thinks, plan.hangs, plan.ending), (true, false, Ending::Cut));
-        assert_eq!(plan.refusal, Some(Refusal { status: 429, times: Some(2) }));
+        assert_eq!(plan.refusal, Some(Refusal { status: 429, times: Some(2), resets_in: None }));
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct Claude {
     login_failed: bool,
     /// Error of the API that the latest message reports, in the CLI's word.
     api_error: Option<String>,
+    /// Time at which the quota resets that refused the latest request, in seconds since 1970.
+    resets_at: Option<u64>,
     /// True if the turn was cancelled.
     is_interrupted: bool,
     /// True if the turn ended with an answer, or as it was cancelled.
@@ -93,6 +95,10 @@ enum OutputLine {
     },
     ControlCancelRequest {
         request_id: Value,
+    },
+    RateLimitEvent {
+        #[serde(default)]
+        rate_limit_info: Value,
     },
     Result(Box<Terminal>),
     #[serde(other)]
@@ -306,6 +312,14 @@ impl Driver for Claude {
                     self.open_questions.extract_if(.., |id| id["request"] == request_id);
                 withdrawn.next().map(Action::Withdrawn).into_iter().collect()
             }
+            Ok(OutputLine::RateLimitEvent { rate_limit_info: info }) => {
+                // The others warn of a limit, or say that it is far.
+                let is_used_up = info["status"] == "rejected";
+                self.resets_at = foreign::integer(&info["resetsAt"])
+                    .filter(|_| is_used_up)
+                    .and_then(|time| time.try_into().ok());
+                Vec::new()
+            }
             Ok(OutputLine::Result(terminal)) => self.result(&terminal),
             // Lines and events of other shapes.
             Ok(OutputLine::StreamEvent { .. } | OutputLine::Unknown) | Err(_) => Vec::new(),
@@ -382,6 +396,7 @@ impl Claude {
                     (None, Some(reason)) => End::failed(reason, error),
                     (status, _) => End::of_status(status.unwrap_or_default(), error),
                 };
+                let end = end.resetting_at(self.resets_at);
                 vec![Action::Retrying { status, end }]
             }
             System::PermissionDenied { tool_name, message } => {
@@ -466,7 +481,7 @@ impl Claude {
             End::LoginNeeded(text)
         } else {
             let reason = terminal.reason(self.api_error.as_deref().unwrap_or_default(), &text);
-            End::Failed { reason, text, metadata }
+            End::Failed { reason, text, metadata }.resetting_at(self.resets_at)
         };
         actions.push(Action::End(end));
         actions

@@ -249,6 +249,41 @@ fn failures_have_stable_reasons_and_vendor_text() {
     assert_eq!(text, "Reached maximum number of turns (2)");
 }
 
+/// The session is stored before the failure, so that a later run continues it.
+#[test]
+fn used_up_quota_names_reset_and_session() {
+    let limit = |status: &str, resets: Value| {
+        let info = json!({ "status": status, "resetsAt": resets, "rateLimitType": "five_hour" });
+        json!({ "type": "rate_limit_event", "rate_limit_info": info, "session_id": SESSION })
+    };
+    let reset = |events: &[Value]| {
+        let mut driver = Claude::new(&Job::default());
+        let hello = include_str!("transcripts/hello.jsonl").lines();
+        let begun = hello.take_while(|line| !line.contains(r#""type":"result""#));
+        let mut actions: Vec<_> = begun.flat_map(|line| driver.line(line)).collect();
+        actions.extend(events.iter().flat_map(|event| driver.line(&event.to_string())));
+        let result = json!({ "type": "result", "subtype": "success", "is_error": true,
+            "result": "You've hit your limit · resets 3pm (Europe/Berlin)" });
+        actions.extend(driver.line(&result.to_string()));
+        assert_eq!(failure(&actions).0, "rate_limited");
+        let stored = |action: &Action| matches!(action, Action::Remember(it) if it.id == SESSION);
+        assert!(actions.iter().any(stored), "{actions:?}");
+        let End::Failed { metadata, .. } = end(&actions) else { panic!("{actions:?}") };
+        metadata.get("quotaResetsAt").cloned().unwrap_or_default()
+    };
+    let time = 1_764_230_400_u64;
+    let rejected = limit("rejected", json!(time));
+    assert_eq!(reset(&[]), Value::Null);
+    assert_eq!(reset(&[limit("allowed_warning", json!(time))]), Value::Null);
+    assert_eq!(reset(std::slice::from_ref(&rejected)), time);
+    assert_eq!(reset(&[rejected.clone(), limit("allowed", json!(time))]), Value::Null);
+    for odd in [json!(null), json!(-1), json!("soon"), json!([]), json!(1.5)] {
+        assert_eq!(reset(&[limit("rejected", odd)]), Value::Null);
+    }
+    let bare = json!({ "type": "rate_limit_event", "rate_limit_info": [7] });
+    assert_eq!(reset(&[bare]), Value::Null);
+}
+
 #[test]
 fn lost_session_is_detected_from_both_outputs() {
     let lost = actions(include_str!("transcripts/lost_session.jsonl"));

@@ -53,6 +53,8 @@ pub struct CodexDriver {
     plan: Plan,
     /// Size of the context, as Codex last reported it.
     context: Option<Value>,
+    /// Time at which the used-up limits of the account reset, in seconds since 1970.
+    resets_at: Option<u64>,
     refusals: u32,
     /// Id of the running turn, once Codex has named it.
     turn_id: Option<String>,
@@ -78,6 +80,7 @@ impl CodexDriver {
             patches: BTreeMap::new(),
             tools: BTreeSet::new(),
             plan: Plan::default(),
+            resets_at: None,
             context: None,
             refusals: 0,
             turn_id: None,
@@ -193,6 +196,10 @@ impl CodexDriver {
             // Also sent after our own answer, when the question is no longer open.
             "serverRequest/resolved" => vec![Action::Withdrawn(params["requestId"].clone())],
             "turn/plan/updated" => self.plan.update(&params["plan"], "step").into_iter().collect(),
+            "account/rateLimits/updated" => {
+                self.resets_at = reset_of(&params["rateLimits"]);
+                Vec::new()
+            }
             "error" => self.retried_error(params),
             "turn/completed" => self.turn_over(&params["turn"]),
             _ => Vec::new(),
@@ -306,7 +313,7 @@ impl CodexDriver {
                 End::Completed { text: std::mem::take(&mut self.text), metadata: metadata.clone() }
             }
             Some("failed") => match Fault::deserialize(&turn["error"]) {
-                Ok(fault) => fault.end(&metadata),
+                Ok(fault) => fault.end(&metadata).resetting_at(self.resets_at),
                 Err(_) => failed(FailureReason::AgentError, "codex failed without a word on why"),
             },
             Some("interrupted") if self.is_interrupted => {
@@ -516,6 +523,16 @@ fn renamed(servers: &Map<String, Value>) -> Map<String, Value> {
         (name.clone(), server)
     });
     renamed.collect()
+}
+
+/// Reset of the used-up windows of an account, in seconds since 1970: the last of them counts.
+fn reset_of(limits: &Value) -> Option<u64> {
+    let windows = [&limits["primary"], &limits["secondary"]].into_iter();
+    let used_up = windows
+        .filter(|window| foreign::number(&window["usedPercent"]).is_some_and(|used| used >= 100.0));
+    let resets =
+        used_up.filter_map(|window| foreign::integer(&window["resetsAt"])?.try_into().ok());
+    resets.max()
 }
 
 /// Checks the login before the first attempt: without an account, the provider would refuse only

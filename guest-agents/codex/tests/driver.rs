@@ -426,6 +426,33 @@ fn error_kinds_map_to_reasons() {
 }
 
 #[test]
+fn used_up_window_names_reset() {
+    let reset = |limits: Value| {
+        let limits =
+            json!({ "method": "account/rateLimits/updated", "params": { "rateLimits": limits } });
+        let failed = json!({ "method": "turn/completed", "params": { "threadId": THREAD, "turn": {
+            "status": "failed", "error": { "message": "no", "codexErrorInfo": "usageLimitExceeded" },
+        }}});
+        let begun: Vec<_> = include_str!("transcripts/hello.jsonl").lines().take(5).collect();
+        let actions = actions(&format!("{}\n{limits}\n{failed}", begun.join("\n")));
+        let End::Failed { metadata, .. } = end(&actions) else { panic!("{actions:?}") };
+        metadata.get("quotaResetsAt").cloned().unwrap_or_default()
+    };
+    let window = |used: f64, resets: u64| json!({ "usedPercent": used, "resetsAt": resets });
+    assert_eq!(reset(json!({ "primary": window(100.0, 7), "secondary": window(40.0, 9) })), 7);
+    assert_eq!(reset(json!({ "primary": window(100.0, 7), "secondary": window(100.0, 9) })), 9);
+    for none in [
+        json!({ "primary": window(99.0, 7), "secondary": null }),
+        json!({ "primary": { "usedPercent": 100, "resetsAt": -7 } }),
+        json!({ "primary": { "usedPercent": "much", "resetsAt": 7 } }),
+        json!([1]),
+        json!(null),
+    ] {
+        assert_eq!(reset(none.clone()), Value::Null, "{none}");
+    }
+}
+
+#[test]
 fn retried_message_replaces_streamed_text() {
     let actions = actions(include_str!("transcripts/broken_stream.jsonl"));
     let restarts = actions.iter().filter(|action| **action == Action::Restart).count();

@@ -499,6 +499,11 @@ impl Agent {
         }
     }
 
+    /// Reports that the quota is used up and resets after `wait`: groups prefer other agents.
+    pub fn quota_used_up(&self, wait: Duration) {
+        self.monitor.quota_used_up(wait);
+    }
+
     /// Drops the runtime's state of a finished run.
     pub async fn forget(&self, task: &TaskId) {
         self.refusals.forget(task);

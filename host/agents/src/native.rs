@@ -3,7 +3,7 @@
 //! limits, and no capabilities beyond those that the function captures.
 
 use a2a_hub_core::{
-    grant::{Ask, Reports, delegate::PeersAsk, memory::MemoryAsk},
+    grant::{Ask, Reports, Resume, delegate::PeersAsk, memory::MemoryAsk},
     task::recovery::Resumability,
 };
 use a2a_hub_protocol::{
@@ -93,6 +93,14 @@ impl Native {
     #[must_use]
     pub fn direct_message(mut self) -> Self {
         self.ask.direct_message = true;
+        self
+    }
+
+    /// Declares that the agent can continue a task in another run, with the conversation so far:
+    /// after a restart, and after the reset of a used-up quota.
+    #[must_use]
+    pub fn keeping_sessions(mut self) -> Self {
+        self.ask.resume = Resume::Session;
         self
     }
 
@@ -198,7 +206,10 @@ impl Runtime for Native {
     }
 
     async fn resumability(&self, _task: &TaskId) -> Resumability {
-        Resumability::Nothing
+        match self.ask.resume {
+            Resume::Session => Resumability::Session,
+            Resume::Replay | Resume::Nothing => Resumability::Nothing,
+        }
     }
 
     async fn health(&self, _call: Call) -> Result<HealthReport, Failure> {

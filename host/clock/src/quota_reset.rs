@@ -25,7 +25,7 @@ const MAX_DURATION: usize = 60;
 const MAX_PHRASES: usize = 16;
 
 /// Phrases before a time of day, a date or a duration.
-const PHRASES: [&str; 4] = ["resets", "reset", "try again", "retry"];
+const PHRASES: [&str; 5] = ["resets", "reset", "try again", "retry", "waits until"];
 
 /// Words between a phrase and its time.
 const FILLERS: [&str; 7] = ["at", "on", "in", "after", "about", "will", "~"];
@@ -49,6 +49,7 @@ pub fn quota_reset(text: &str, now: Timestamp, local: &TimeZone) -> Option<Times
     let found = after_bar(&lower)
         .or_else(|| member(&lower, &TIME_MEMBERS).and_then(instant))
         .or_else(|| in_seconds(&lower, now))
+        .or_else(|| later(now, retry_after(&lower)?))
         .or_else(|| phrase(text, &lower, now, local))?;
     plausible(found, now)
 }
@@ -97,6 +98,15 @@ fn member<'t>(lower: &'t str, names: &[&str]) -> Option<&'t str> {
 fn in_seconds(lower: &str, now: Timestamp) -> Option<Timestamp> {
     let seconds: f64 = member(lower, &SECONDS_MEMBERS)?.parse().ok()?;
     later(now, SignedDuration::try_from_secs_f64(seconds).ok()?)
+}
+
+/// Seconds of the header field `Retry-After` (RFC 9110, section 10.2.3).
+fn retry_after(lower: &str) -> Option<SignedDuration> {
+    let (_, rest) = lower.split_once("retry-after")?;
+    let rest = rest.trim_start_matches(['"', '\'', ':', '=', ' ']);
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    // A date begins with the name of a day.
+    rest[..end].parse().ok().map(SignedDuration::from_secs)
 }
 
 fn later(now: Timestamp, time: SignedDuration) -> Option<Timestamp> {
@@ -332,6 +342,12 @@ mod tests {
             ("Quota exceeded. Please retry in 22.5s.", "2026-06-01T10:00:22Z"),
             ("Your quota will reset after 18h22m45s.", "2026-06-02T04:22:45Z"),
             ("resets at 2026-06-01T13:00:00Z", "2026-06-01T13:00:00Z"),
+            (
+                "You've hit your limit The task waits until 2026-06-01T13:00:00.250Z.",
+                "2026-06-01T13:00:00Z",
+            ),
+            ("429 Too Many Requests; Retry-After: 3600", "2026-06-01T11:00:00Z"),
+            (r#"{"headers":{"retry-after":"60"}}"#, "2026-06-01T10:01:00Z"),
             // It has just passed.
             ("limit reached|1780307999", NOW),
         ] {

@@ -8,7 +8,7 @@ use a2a_hub_core::{
         resource_limits::{GrantedLimits, LimitName},
     },
     scheduling::{process_pool::PoolCapacity, task_admission},
-    task::tree_budget::TreeLimits,
+    task::{quota::QuotaReaction, tree_budget::TreeLimits},
 };
 use a2a_hub_protocol::id::AgentId;
 use a2a_hub_runtime::{
@@ -82,6 +82,16 @@ pub struct AgentConfig {
     /// meanwhile. A task that can be replayed with the answer is evicted if capacity is needed, and
     /// does not count.
     pub max_waiting: usize,
+    /// Reaction if the quota of its account is used up. By default the setting of the group decides
+    /// that the client named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_quota: Option<QuotaReaction>,
+    /// Longest wait for the reset of a quota, in milliseconds.
+    pub quota_wait_ms: u64,
+    /// Name of the login that it shares with other agents: all of them wait if its quota is used
+    /// up. By default the agent has an account that no other agent uses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// Number of earlier messages of the conversation that a new task gets.
     pub history: usize,
     /// SHA-256 digest that its component must have, in hex.
@@ -115,6 +125,10 @@ impl Default for AgentConfig {
             max_queued: 64,
             // A sixteenth of the total capacity.
             max_waiting: 256,
+            on_quota: None,
+            // Vendors reset their quotas after some hours, and after a week.
+            quota_wait_ms: 24 * 60 * 60 * 1000,
+            account: None,
             // A long conversation that still fits any model.
             history: 50,
             sha256: None,
@@ -131,6 +145,11 @@ impl AgentConfig {
     /// Timeout for the client's answer.
     pub fn answer_timeout(&self) -> Duration {
         Duration::from_millis(self.answer_timeout_ms)
+    }
+
+    /// Longest wait for the reset of a quota.
+    pub fn quota_wait(&self) -> Duration {
+        Duration::from_millis(self.quota_wait_ms)
     }
 
     /// Limits of the tree of tasks below one of its tasks.

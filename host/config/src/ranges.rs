@@ -60,6 +60,7 @@ impl AgentConfig {
             ("timeout_ms", self.timeout_ms),
             ("answer_timeout_ms", self.answer_timeout_ms),
             ("approval_timeout_ms", self.approval_timeout_ms),
+            ("quota_wait_ms", self.quota_wait_ms),
         ] {
             within(format!("agents.{agent}.{name}"), value, 1, MAX_WAIT_MS)?;
         }

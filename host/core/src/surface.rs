@@ -28,6 +28,9 @@ fn public_words_are_stable() {
         metadata::WORKTREE,
         metadata::HANDOFF,
         metadata::HANDOFF_FROM,
+        metadata::WAITS_UNTIL,
+        metadata::QUOTA_WAITS,
+        metadata::QUOTA_RESETS_AT,
     ];
     for name in of_tasks {
         writeln!(out, "task {name}").unwrap();

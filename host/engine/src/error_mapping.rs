@@ -123,7 +123,9 @@ impl From<SubmitError> for HubError {
                         details["running"] = json!(running);
                         details["queued"] = json!(queued);
                     }
-                    Busy::Questions { waiting } => details["waiting"] = json!(waiting),
+                    Busy::Questions { waiting } | Busy::UsedUpQuota { waiting } => {
+                        details["waiting"] = json!(waiting);
+                    }
                     Busy::SharedCapacity { waiting, max_tasks: limit } => {
                         details["waiting"] = json!(waiting);
                         details["maxTasks"] = json!(limit);

@@ -219,6 +219,9 @@ impl Hub {
             Operation::HandOver(request) => {
                 Answer::Task(Box::new(Box::pin(self.hand_over(caller, request)).await?))
             }
+            Operation::RetryNow { task } => {
+                Answer::Task(Box::new(Box::pin(self.tasks.retry_now(&task)).await?))
+            }
             Operation::Worktree(request) => {
                 let operations = WorktreeOperations::new(&self.tasks)?;
                 Box::pin(operations.perform(request, caller)).await?

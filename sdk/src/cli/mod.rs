@@ -66,6 +66,9 @@ pub use session::Session;
 pub use talk::retry_timeout;
 pub use words::{cut, describe_exit, last_words, running, skipped};
 
+/// Metadata member of a failure for lack of quota: the time of the reset.
+const QUOTA_RESETS_AT: &str = "quotaResetsAt";
+
 /// Facts about a program, for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
@@ -347,6 +350,19 @@ impl End {
     /// Creates a failure without any usage.
     pub fn failed(reason: FailureReason, text: impl Into<String>) -> Self {
         Self::Failed { reason, text: text.into(), metadata: Map::new() }
+    }
+
+    /// Adds the time of the reset, in seconds or milliseconds since 1970, to a failure for lack of
+    /// quota. The hub has the task wait for it, if the operator wants that. Any other end, and an
+    /// unknown time, change nothing.
+    #[must_use]
+    pub fn resetting_at(mut self, time: Option<u64>) -> Self {
+        if let (Self::Failed { reason: FailureReason::RateLimited, metadata, .. }, Some(time)) =
+            (&mut self, time)
+        {
+            metadata.insert(QUOTA_RESETS_AT.to_owned(), time.into());
+        }
+        self
     }
 
     /// Replaces the text.

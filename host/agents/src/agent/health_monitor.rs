@@ -130,6 +130,11 @@ impl HealthMonitor {
         }
     }
 
+    /// Lets groups prefer other agents until the reset of the quota, which is after `wait`.
+    pub(super) fn quota_used_up(&self, wait: Duration) {
+        self.judged().quota_back = Some(Instant::now() + wait);
+    }
+
     /// Records a health report of a check that began at `started`; `wanted` marks a check that
     /// somebody asked for.
     pub(super) fn checked(&self, health: AgentHealth, started: Instant, wanted: bool) {

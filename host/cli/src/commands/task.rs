@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod handoff;
 pub(crate) mod output;
 pub(crate) mod question;
+pub(crate) mod quota_wait;
 pub(crate) mod reference;
 mod resume_in_cli;
 pub(crate) mod review;
@@ -65,6 +66,8 @@ pub(crate) enum TaskCommand {
     Timeline(TimelineArgs),
     /// Have another agent go on with a task, with what was asked, said and changed so far
     Handoff(HandoffOptions),
+    /// Have a task that waits for the reset of its agent's quota try now
+    RetryNow(quota_wait::RetryNowOptions),
     /// Print the changes of a task that works in a worktree, as a patch
     Diff(DiffOptions),
     /// Comment on lines of a task's changes, and send the comments to its agent as one message
@@ -113,6 +116,7 @@ pub(crate) fn task(global: &Global, task: TaskCommand) -> anyhow::Result<Exit> {
         },
         TaskCommand::ResumeInCli(args) => return resume_in_cli(global, &args),
         TaskCommand::Handoff(args) => return handoff::handoff(global, &args),
+        TaskCommand::RetryNow(args) => return quota_wait::retry_now(global, &args),
         TaskCommand::Diff(args) => return worktrees::diff(global, &args),
         TaskCommand::Review(args) => return review::review(global, &args),
         TaskCommand::Apply(args) => return worktrees::apply(global, &args),
@@ -154,7 +158,8 @@ fn task_text(
     if let Some(reason) = task["metadata"]["reason"].as_str() {
         writeln!(out, "reason   {reason}")?;
     }
-    for line in handoff::lines(&task["metadata"]) {
+    let quota = quota_wait::lines(task, "a2a-hub", now);
+    for line in quota.into_iter().chain(handoff::lines(&task["metadata"])) {
         writeln!(out, "{line}")?;
     }
     for line in routing_lines(&task["metadata"]["routing"]) {

@@ -1,6 +1,6 @@
 //! `tasks`: lists the hub's tasks, once or on each change.
 
-use super::completion;
+use super::{completion, task::quota_wait};
 pub(crate) use crate::since::{Since, since};
 use crate::{
     Exit, Format, Global, block_on,
@@ -11,7 +11,7 @@ use crate::{
     },
     search,
     ui::{
-        render::{ago, first_words, list, text},
+        render::{first_words, list, text},
         table::{Cell, Table},
         text::{FAINT, Text, style_of},
     },
@@ -275,7 +275,7 @@ fn sent_text(
         let status = &task["status"];
         let (id, state) = (text(&task["id"]), text(&status["state"]));
         let changed = match columns {
-            Some(_) => ago(&status["timestamp"], now),
+            Some(_) => quota_wait::changed(task, now),
             None => text(&status["timestamp"]).to_owned(),
         };
         let request = list(&task["history"]).first().map(|message| first_words(&message["parts"]));

@@ -72,6 +72,11 @@ pub(super) fn hints(command: &str, inbox: &Value, columns: Option<usize>) -> Tex
     if !list(&inbox["notices"]).is_empty() {
         let shows = if shows_ids(columns) { "task show TASK" } else { "tasks" };
         output.push(FAINT, &format!("{command} {shows}\n"));
+        if list(&inbox["notices"]).iter().any(|notice| notice["kind"] == "quota") {
+            let task = if shows_ids(columns) { "TASK" } else { "ID" };
+            output.push(FAINT, &format!("{command} task retry-now {task}\n"));
+            output.push(FAINT, &format!("{command} task handoff {task} AGENT\n"));
+        }
         output.push(FAINT, &format!("{command} inbox --mark-read\n"));
     }
     output

@@ -1,6 +1,8 @@
 //! Tests of the adapters to the vendors' programs, in their sandbox, against a model server on
 //! loopback: a table of vendors, a function for each requirement, and a test for each pair.
 
+mod claude_quota;
+mod codex_quota;
 mod confined;
 mod conversations;
 mod hub_tools;
@@ -22,7 +24,10 @@ use crate::stage::{
 use a2a_hub_tests::{Client, ModelServer, TestHub, message_to, processes_of_task, runs};
 use anyhow::{Context as _, Result, bail};
 use confined::{confined_program_edits_its_workspace, confined_program_works_without_reading_keys};
-use conversations::{concurrent_messages_are_answered_in_sequence, external_session_is_resumed};
+use conversations::{
+    concurrent_messages_are_answered_in_sequence, external_session_is_resumed,
+    image_part_reaches_model,
+};
 use hub_tools::{board_tools_work_in_read_only_turn, hub_tools_work_without_questions};
 use kept::{
     changed_settings_start_another_program, dead_idle_program_is_replaced,
@@ -520,21 +525,6 @@ async fn task_is_recovered_after_hub_kill(vendor: &Vendor) -> Result<()> {
     assert_eq!((state(&task), &task["metadata"]["reason"]), ("input-required", &json!("recovery")));
     let task = stage.answer(&task, "go on").await?;
     assert_eq!(state(&task), "completed", "{task}");
-    Ok(())
-}
-
-async fn image_part_reaches_model(vendor: &Vendor) -> Result<()> {
-    let stage = vendor.stage().await?;
-    // An image of one pixel.
-    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
-    let mut message = message_to(vendor.agent, "");
-    message["message"]["parts"] = json!([
-        { "kind": "text", "text": "what is on it?" },
-        { "kind": "file", "file": { "name": "p.png", "mimeType": "image/png", "bytes": picture } },
-    ]);
-    let task = stage.client().call("message/send", message).await?;
-    assert_eq!(state(&task), "completed", "{task}");
-    assert!(stage.asked_of_the_model().contains(picture), "the model has the picture");
     Ok(())
 }
 

@@ -99,7 +99,7 @@ fn row(operation: &Operation) -> (Access, PersonRule) {
             | ReviewRequest::Send { .. },
         ) => (Access::Operate, Initiator(Send)),
         Operation::Worktree(WorktreeRequest::Discard { .. }) => (Access::Operate, Initiator(Cancel)),
-        Operation::HandOver(_) => (Access::Operate, Initiator(Send)),
+        Operation::HandOver(_) | Operation::RetryNow { .. } => (Access::Operate, Initiator(Send)),
         // Those of the person's tenant are listed.
         Operation::ListSchedules | Operation::Trigger(TriggerRequest::List) => {
             (Access::Operate, May(Read))

@@ -86,6 +86,14 @@ pub enum Busy {
         /// Number of tasks that wait for their client.
         waiting: usize,
     },
+    /// Too many of the agent's tasks wait for its quota.
+    #[error(
+        "its quota is used up, and {waiting} of its tasks wait for the reset; try again later, or raise `max_queued`"
+    )]
+    UsedUpQuota {
+        /// Number of tasks that wait for the quota.
+        waiting: usize,
+    },
     /// Too many tasks of the hub wait for their clients, including some of this agent.
     #[error(
         "{waiting} tasks of this hub wait for an answer, and together they may take up half of the room for {max_tasks} tasks; answer \

@@ -12,6 +12,7 @@
 //!  └───▲────┘
 //!      └── Asking, if its agent is evicted to free capacity
 //! A question that its agent withdraws leads to Returning, like an answer.
+//! A used-up quota leads to Waiting, and its reset to Queued.
 //! ```
 //!
 //! The state machine does no I/O. The task's actor in the hub carries out the [`Effect`]s of a
@@ -22,6 +23,7 @@ mod answer_deadline;
 mod answer_time;
 mod effect;
 mod fault;
+mod quota_wait;
 mod reading;
 mod signal;
 
@@ -86,6 +88,15 @@ enum Phase {
     Returning {
         deadline: Instant,
     },
+    /// The quota of the agent's account is used up: the task waits for the reset without an agent
+    /// and without a run permit.
+    Waiting {
+        entry: AgentEntry,
+        /// Next look at the clock.
+        until: Instant,
+        /// Rest of the task's time limit, which does not run.
+        remaining: Duration,
+    },
     /// The hub shuts down and has asked whether the agent continues without it.
     Leaving,
     Over,
@@ -107,6 +118,9 @@ pub enum AgentEntry {
     Follow,
     /// The agent's run is gone; the hub supervises the children of that run.
     Tend,
+    /// The agent's run ended because its quota was used up; the agent continues its work in another
+    /// run.
+    Continue,
 }
 
 impl Lifecycle {
@@ -188,6 +202,7 @@ impl Lifecycle {
             Phase::Working { quiet_until, deadline } => {
                 Some(quiet_until.map_or(deadline, |quiet| quiet.min(deadline)))
             }
+            Phase::Waiting { until, .. } => Some(until),
             Phase::Leaving | Phase::Over => None,
         }
     }
@@ -206,6 +221,9 @@ impl Lifecycle {
             Signal::Withdrawn => self.withdrawn(now),
             Signal::Ended(state) => self.ended(now, state),
             Signal::Tended => self.tended(now),
+            Signal::QuotaUsedUp(until) => self.quota_used_up(now, until),
+            Signal::AccountClosed(until) => self.account_closed(now, until),
+            Signal::QuotaReset => self.quota_reset(now),
             Signal::Lost(fault) if self.has_agent() => self.end(vec![failed(fault)]),
             Signal::ClientMessage => self.client_message(now),
             Signal::Read => self.read(),
@@ -231,7 +249,9 @@ impl Lifecycle {
                 && matches!(signal, Signal::AgentEvent { .. } | Signal::ClientMessage);
             self.question_pending &= keeps_question;
             self.state = match record {
-                Record::Working | Record::Interim => TaskState::Working,
+                Record::Working | Record::Interim | Record::Waits | Record::Continues => {
+                    TaskState::Working
+                }
                 Record::Canceled => TaskState::Canceled,
                 Record::Failed(_) => TaskState::Failed,
                 Record::Interrupted | Record::Stranded => TaskState::InputRequired,
@@ -255,6 +275,10 @@ impl Lifecycle {
                 let working = is_over.then_some(Effect::Record(Record::Working));
                 working.into_iter().chain([Effect::Tend]).collect()
             }
+            Phase::Queued { entry: AgentEntry::Continue, deadline } => {
+                self.phase = Phase::Working { quiet_until: None, deadline };
+                vec![Effect::Record(Record::Continues), Effect::Start]
+            }
             Phase::Queued { entry, deadline } => {
                 self.phase = Phase::Working { quiet_until: Some(now + QUIET), deadline };
                 // From here on the agent may have acted, so a queued task must not be started
@@ -271,6 +295,7 @@ impl Lifecycle {
             Phase::Evicted { .. }
             | Phase::Working { .. }
             | Phase::Asking { .. }
+            | Phase::Waiting { .. }
             | Phase::Leaving
             | Phase::Over => Vec::new(),
         }
@@ -328,7 +353,11 @@ impl Lifecycle {
         match self.phase {
             Phase::Working { deadline, .. } | Phase::Returning { deadline } => Some(deadline),
             Phase::Asking { still, deadline, .. } => Some(deadline + waited(still, now)),
-            Phase::Queued { .. } | Phase::Evicted { .. } | Phase::Leaving | Phase::Over => None,
+            Phase::Queued { .. }
+            | Phase::Evicted { .. }
+            | Phase::Waiting { .. }
+            | Phase::Leaving
+            | Phase::Over => None,
         }
     }
 
@@ -418,7 +447,10 @@ impl Lifecycle {
                 let deadline = now + self.timeouts.task;
                 self.phase = Phase::Queued { entry: AgentEntry::Again, deadline };
             }
-            Phase::Queued { .. } | Phase::Working { .. } | Phase::Returning { .. }
+            Phase::Queued { .. }
+            | Phase::Working { .. }
+            | Phase::Returning { .. }
+            | Phase::Waiting { .. }
                 if self.pending_messages < MAX_PENDING_MESSAGES =>
             {
                 self.pending_messages += 1;
@@ -427,6 +459,7 @@ impl Lifecycle {
             Phase::Queued { .. }
             | Phase::Working { .. }
             | Phase::Returning { .. }
+            | Phase::Waiting { .. }
             | Phase::Leaving
             | Phase::Over => return vec![Effect::Refuse],
         }
@@ -437,15 +470,21 @@ impl Lifecycle {
     fn cut_short(&mut self, record: Record) -> Vec<Effect> {
         let record = Effect::Record(record);
         match self.phase {
-            Phase::Queued { entry: AgentEntry::New | AgentEntry::Queued, .. } => {
+            Phase::Queued { entry: AgentEntry::New | AgentEntry::Queued, .. }
+            | Phase::Waiting { entry: AgentEntry::New | AgentEntry::Queued, .. } => {
                 self.end(vec![record])
             }
             // An agent had the task before, and a remote agent may still work on it.
             Phase::Queued {
                 entry:
-                    AgentEntry::Again | AgentEntry::Follow | AgentEntry::Replay | AgentEntry::Tend,
+                    AgentEntry::Again
+                    | AgentEntry::Follow
+                    | AgentEntry::Replay
+                    | AgentEntry::Tend
+                    | AgentEntry::Continue,
                 ..
             }
+            | Phase::Waiting { .. }
             | Phase::Evicted { .. } => self.end(vec![Effect::CleanUp, record]),
             Phase::Working { .. } | Phase::Asking { .. } | Phase::Returning { .. } => {
                 self.end(vec![Effect::Stop, Effect::CleanUp, record])
@@ -519,6 +558,7 @@ impl Lifecycle {
                 self.end(vec![Effect::Stop, failed(Fault::TooLong)])
             }
             Phase::Asking { .. } => self.withdrawn(now),
+            Phase::Waiting { .. } => self.quota_reset(now),
             Phase::Leaving | Phase::Over => Vec::new(),
         }
     }

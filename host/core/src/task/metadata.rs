@@ -87,6 +87,29 @@ pub const HANDOFF: &str = "handoff";
 /// `reason` of its failure if the hub handed it over.
 pub const HANDOFF_FROM: &str = "handoffFrom";
 
+/// Metadata member of a task that waits for the reset of a used-up quota: the time at which it
+/// continues (RFC 3339).
+pub const WAITS_UNTIL: &str = "waitsUntil";
+
+/// Metadata member with the number of times that the task has waited for its quota.
+pub const QUOTA_WAITS: &str = "quotaWaits";
+
+/// Metadata member of an agent's failure for lack of quota: the time of the reset, in seconds or
+/// milliseconds since 1970 or in RFC 3339.
+pub const QUOTA_RESETS_AT: &str = "quotaResetsAt";
+
+/// Number of waits of a task so far.
+pub fn quota_waits(task: &Task) -> u64 {
+    let facts = task.metadata.as_ref();
+    facts.and_then(|facts| facts.get(QUOTA_WAITS)?.as_u64()).unwrap_or_default()
+}
+
+/// Time until which a task at work waits for its quota (RFC 3339), if it waits.
+pub fn waiting_until(task: &Task) -> Option<&str> {
+    let facts = task.metadata.as_ref().filter(|_| task.status.state == TaskState::Working)?;
+    facts.get(WAITS_UNTIL)?.as_str()
+}
+
 /// Text of a metadata member.
 pub fn text<'a>(task: &'a Task, name: &str) -> Option<&'a str> {
     task.metadata.as_ref()?.get(name)?.as_str()
@@ -201,6 +224,8 @@ pub fn of_agent(mut metadata: Metadata) -> Option<Metadata> {
         HANDOFF_FROM,
         BLACKBOARD_CHANGE,
         ANSWERED_BY_RULE,
+        WAITS_UNTIL,
+        QUOTA_WAITS,
     ];
     for known in of_hub.iter().chain(&trace_context::MEMBERS) {
         metadata.remove(*known);
@@ -222,7 +247,36 @@ pub fn working(task: &Task, now: String) -> TaskEvent {
     if has(task, QUESTION) {
         over.insert(QUESTION.to_owned(), ().into());
     }
+    over.extend(wait_over(task));
     status(task, TaskState::Working, None, Some(over).filter(|over| !over.is_empty()), now)
+}
+
+/// Status event: the agent's quota is used up, and the task waits until this time. It ends the
+/// agent's run, whose `end` has the agent's words and its usage.
+pub fn waits_for_quota(task: &Task, end: StatusUpdate, until: &str, now: String) -> TaskEvent {
+    let mut facts = end.metadata.unwrap_or_default();
+    facts.insert(WAITS_UNTIL.to_owned(), until.into());
+    facts.insert(QUOTA_WAITS.to_owned(), quota_waits(task).saturating_add(1).into());
+    status(task, TaskState::Working, end.status.message, Some(facts), now)
+}
+
+/// Events at the end of a wait for a quota: the hub's message to the agent, and the status of the
+/// run that receives it.
+pub fn continues(task: &Task, message: Message, now: String) -> [TaskEvent; 2] {
+    let mut facts = wait_over(task);
+    facts.insert(RECEIVED.to_owned(), message.message_id.as_str().into());
+    let working = status(task, TaskState::Working, None, Some(facts), now);
+    [TaskEvent::Input(addressed(task, message)), working]
+}
+
+/// Removes the members of a wait for a quota.
+fn wait_over(task: &Task) -> Metadata {
+    let mut over = Metadata::new();
+    if has(task, WAITS_UNTIL) {
+        let known = [WAITS_UNTIL, REASON, QUOTA_RESETS_AT].into_iter();
+        over.extend(known.filter(|name| has(task, name)).map(|name| (name.to_owned(), ().into())));
+    }
+    over
 }
 
 /// Status event: the agent at work has read this message.
@@ -245,7 +299,14 @@ pub fn answered_by_rule(task: &Task, answer: &RuleAnswer, text: &str, now: Strin
 
 /// Status event: the task was cancelled; `facts` if another agent goes on.
 pub fn canceled(task: &Task, facts: Option<Metadata>, now: String) -> TaskEvent {
+    let over = wait_over(task);
+    let facts = if over.is_empty() { facts } else { Some(joined(over, facts)) };
     status(task, TaskState::Canceled, None, facts, now)
+}
+
+fn joined(mut facts: Metadata, more: Option<Metadata>) -> Metadata {
+    facts.extend(more.into_iter().flatten());
+    facts
 }
 
 /// Events at the end of a run in a task that continues because its client has sent more: the
@@ -278,7 +339,8 @@ pub(crate) fn ends_run(update: &StatusUpdate) -> bool {
     let state = update.status.state;
     // Only the hub writes these members: `of_agent` removes them from status events, and an agent's
     // question has no other metadata.
-    let is_over = state == TaskState::Working && facts.contains_key(PENDING_MESSAGES);
+    let waits = facts.get(WAITS_UNTIL).is_some_and(|until| !until.is_null());
+    let is_over = state == TaskState::Working && (waits || facts.contains_key(PENDING_MESSAGES));
     let reason = facts.get(REASON).and_then(|reason| reason.as_str());
     is_over || (state.is_interrupted() && reason == Some(RECOVERY))
 }
@@ -319,7 +381,8 @@ fn names(messages: &[MessageId]) -> Vec<String> {
 
 /// Status event: the task failed; `why` is for people, `reason` for machines.
 pub fn failed(task: &Task, reason: FailureReason, why: &str, now: String) -> TaskEvent {
-    let facts = Metadata::from_iter([(REASON.to_owned(), reason.name().into())]);
+    let fact = Metadata::from_iter([(REASON.to_owned(), reason.name().into())]);
+    let facts = joined(wait_over(task), Some(fact));
     status(task, TaskState::Failed, Some(Message::text(Role::Agent, why)), Some(facts), now)
 }
 
@@ -452,6 +515,7 @@ fn renewed_question(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::quota;
     use a2a_hub_protocol::id::{ContextId, TaskId};
     use serde_json::{Value, json};
 
@@ -520,6 +584,45 @@ mod tests {
         assert_eq!(json!(said(&told)), json!({"tokens": 1}));
         let own = json!({"reason": "out-of-scope"});
         assert_eq!(json!(said(&own)), own);
+    }
+
+    #[test]
+    fn quota_wait_begins_and_ends_in_metadata() {
+        let mut working = task(TaskState::Working, json!({ "tokens": 1 }));
+        working.history.push(Message::text(Role::User, "Fix it"));
+        let end = json!({ "reason": "rate_limited", "quotaResetsAt": 7, "costUsd": 2.0 });
+        let end =
+            status(&working, TaskState::Failed, None, end.as_object().cloned(), String::new());
+        let waits = waits_for_quota(&working, told(end), "2026-01-01T15:00:00.000Z", String::new());
+        let TaskEvent::Status(update) = &waits else { panic!("{waits:?}") };
+        assert!(ends_run(update), "another run follows, with its own usage");
+        crate::task::state::apply(&mut working, &waits).unwrap();
+        assert_eq!(waiting_until(&working), Some("2026-01-01T15:00:00.000Z"));
+        assert_eq!(quota_waits(&working), 1);
+
+        let canceled = told(canceled(&working, None, String::new())).metadata;
+        assert_eq!(
+            json!(canceled),
+            json!({ "waitsUntil": null, "reason": null, "quotaResetsAt": null })
+        );
+        let failed = told(failed(&working, FailureReason::Timeout, "", String::new())).metadata;
+        assert_eq!(json!(failed)["reason"], "timeout");
+
+        let message = quota::continue_message(&working, true).unwrap();
+        assert_eq!((message.parts.len(), message.role), (1, Role::User));
+        assert!(message.message_id.as_str().ends_with(":quota-1"), "one message a wait");
+        let repeated = quota::continue_message(&working, false).unwrap();
+        assert!(
+            repeated.joined_text().starts_with("Fix it"),
+            "to an agent without the conversation"
+        );
+        for event in continues(&working, message, String::new()) {
+            crate::task::state::apply(&mut working, &event).unwrap();
+        }
+        assert_eq!(waiting_until(&working), None);
+        assert_eq!((quota_waits(&working), text(&working, REASON)), (1, None));
+        let hostile = json!({ "waitsUntil": "9999-01-01T00:00:00Z", "quotaWaits": 0 });
+        assert_eq!(of_agent(hostile.as_object().unwrap().clone()), None);
     }
 
     #[test]

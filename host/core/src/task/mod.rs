@@ -11,6 +11,7 @@ pub mod open_questions;
 pub mod prices;
 pub mod progress;
 pub mod question;
+pub mod quota;
 pub mod recovery;
 pub mod replay;
 pub mod span;

@@ -1,13 +1,13 @@
 //! Notices of task events: people should see these although they need no answer.
 
 use super::{
-    metadata::{CONFLICTS, PATCH, REASON, WORKTREE, has},
+    metadata::{CONFLICTS, PATCH, REASON, WAITS_UNTIL, WORKTREE, has},
     open_questions,
 };
 use crate::{access_control::Principal, failure_reason::FailureReason, text::plain_text::line};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, StatusUpdate, TaskEvent},
-    message::Message,
+    message::{Message, Metadata},
     operation::NoticeKind,
     task::TaskState,
 };
@@ -94,6 +94,8 @@ fn of_end(
             if is_of_quota { NoticeKind::Quota } else { NoticeKind::Failed }
         }
         TaskState::Completed => NoticeKind::Finished,
+        // The task waits for its quota; a person may try now, hand it over, or cancel it.
+        TaskState::Working if facts.is_some_and(waits) => NoticeKind::Quota,
         TaskState::Canceled
         | TaskState::Submitted
         | TaskState::Working
@@ -110,6 +112,11 @@ fn of_end(
         text = line(reason.unwrap_or_default(), MAX_TEXT);
     }
     Some(NewNotice { kind, text, at: Some(update.status.timestamp.clone()) })
+}
+
+/// True if these facts of a status say that the task waits for its quota.
+fn waits(facts: &Metadata) -> bool {
+    facts.get(WAITS_UNTIL).is_some_and(Value::is_string)
 }
 
 /// Notice of changes that conflict with those of other tasks.
@@ -139,7 +146,7 @@ mod tests {
     use crate::failure_reason::FailureReason;
     use a2a_hub_protocol::{
         id::{AgentId, ArtifactId, ContextId, TaskId},
-        message::{Metadata, Role},
+        message::Role,
         task::{Artifact, Task, TaskStatus},
     };
     use serde_json::json;
@@ -214,6 +221,24 @@ mod tests {
                 assert_eq!(found, expected.map(|kind| (kind, "why".to_owned())), "{event:?}");
                 assert_eq!(notice(&event, false, by, false), None, "of a child: {event:?}");
             }
+        }
+    }
+
+    #[test]
+    fn waiting_for_quota_is_quota_notice() {
+        let mut event = ended(TaskState::Working, Some("rate_limited"), Some("Resets at 3 pm"));
+        let expect = |event: &TaskEvent, expected: Option<&str>| {
+            let found = notice(event, true, None, false);
+            assert_eq!(found, expected.map(|text| ("quota", text.to_owned())));
+        };
+        expect(&event, None);
+        for (until, expected) in
+            [(json!("2026-01-01T15:00:00.000Z"), Some("Resets at 3 pm")), (json!(null), None)]
+        {
+            if let TaskEvent::Status(update) = &mut event {
+                update.metadata.get_or_insert_default().insert(WAITS_UNTIL.to_owned(), until);
+            }
+            expect(&event, expected);
         }
     }
 

@@ -28,6 +28,8 @@ pub struct UnfinishedTask {
     pub has_children: bool,
     /// True if its parent has ended: no child outlives its parent.
     pub is_orphan: bool,
+    /// True if it waited for the reset of its agent's quota: the agent's run had ended.
+    pub waits_for_quota: bool,
 }
 
 /// Origin of a task's question after its process has ended.
@@ -87,6 +89,8 @@ pub enum Recovery {
     /// Start its agent again without its client: the run is unattended
     /// ([`UnattendedRun`](super::unattended::UnattendedRun)).
     Again,
+    /// Wait for the reset of its agent's quota, and have the agent continue then.
+    AwaitQuota,
     /// Supervise the children of its agent's lost run: they continue, and their questions are
     /// relayed here. After their end, the client is asked to continue the task.
     Tend,
@@ -107,6 +111,9 @@ impl UnfinishedTask {
             (_, Some(Resumability::Work)) if self.is_orphan => Recovery::Cancel,
             _ if self.is_orphan => Recovery::Fail,
             (_, None) => Recovery::Fail,
+            (TaskState::Working, Some(Resumability::Session)) if self.waits_for_quota => {
+                Recovery::AwaitQuota
+            }
             (TaskState::Submitted, Some(Resumability::Replay)) if self.queued => Recovery::Start,
             // The question stays pending, and the answer starts the replay. A child's question
             // comes from that child again.
@@ -226,6 +233,7 @@ mod tests {
                     asks: Asks::ForChild,
                     has_children: true,
                     is_orphan: false,
+                    waits_for_quota: false,
                 };
                 assert_eq!(left(Resumability::Nothing).recovery(), Recovery::Fail);
                 let tended = left(Resumability::Session);
@@ -233,6 +241,32 @@ mod tests {
                 let alone = UnfinishedTask { has_children: false, ..tended };
                 assert_eq!(alone.recovery(), Recovery::Ask(TaskState::InputRequired));
                 assert_eq!(left(Resumability::Replay).recovery(), Recovery::Replay);
+            }
+        }
+    }
+
+    /// Its run had ended with a report: the agent continues without its client, if it can.
+    #[test]
+    fn waiting_for_quota_survives_restart() {
+        for (hold, expected) in [
+            (Some(Resumability::Session), Recovery::AwaitQuota),
+            (Some(Resumability::Nothing), Recovery::Fail),
+            (None, Recovery::Fail),
+        ] {
+            for (answered, has_children) in [(false, false), (true, false), (false, true)] {
+                let unfinished = UnfinishedTask {
+                    state: TaskState::Working,
+                    queued: false,
+                    answered,
+                    hold,
+                    asks: Asks::Itself,
+                    has_children,
+                    is_orphan: false,
+                    waits_for_quota: true,
+                };
+                assert_eq!(unfinished.recovery(), expected, "{hold:?}");
+                let orphan = UnfinishedTask { is_orphan: true, ..unfinished };
+                assert_eq!(orphan.recovery(), Recovery::Fail);
             }
         }
     }
@@ -259,6 +293,7 @@ mod tests {
                     asks: Asks::Itself,
                     has_children: false,
                     is_orphan: false,
+                    waits_for_quota: false,
                 };
                 let told = holds.map(|hold| format!("{:?}", left(hold).recovery()));
                 writeln!(table, "{}{place}: {}", state.name(), told.join(" | ")).unwrap();
@@ -289,8 +324,17 @@ mod tests {
         let left = |hold, asks| {
             let (queued, answered, is_orphan, has_children) = (false, false, false, false);
             let hold = Some(hold);
-            UnfinishedTask { state, queued, answered, hold, asks, has_children, is_orphan }
-                .recovery()
+            UnfinishedTask {
+                state,
+                queued,
+                answered,
+                hold,
+                asks,
+                has_children,
+                is_orphan,
+                waits_for_quota: false,
+            }
+            .recovery()
         };
         assert_eq!(left(Resumability::Replay, Asks::ForChild), Recovery::Replay);
         assert_eq!(left(Resumability::Replay, Asks::Itself), Recovery::Wait);
@@ -305,8 +349,17 @@ mod tests {
         let left = |state, asks, answered| {
             let (queued, is_orphan, has_children) = (false, false, true);
             let hold = Some(Resumability::Session);
-            UnfinishedTask { state, queued, answered, hold, asks, has_children, is_orphan }
-                .recovery()
+            UnfinishedTask {
+                state,
+                queued,
+                answered,
+                hold,
+                asks,
+                has_children,
+                is_orphan,
+                waits_for_quota: false,
+            }
+            .recovery()
         };
         for (state, asks, answered, wanted) in [
             (Working, Asks::Itself, false, Recovery::Tend),
@@ -405,6 +458,7 @@ mod tests {
                 has_children: true,
                 hold,
                 is_orphan: true,
+                waits_for_quota: false,
             };
             assert_eq!(orphan(Some(Resumability::Work)).recovery(), Recovery::Cancel, "{state:?}");
             let others = [Resumability::Nothing, Resumability::Session, Resumability::Replay];
@@ -425,6 +479,7 @@ mod tests {
                 asks: Asks::Itself,
                 has_children: true,
                 is_orphan: true,
+                waits_for_quota: false,
             };
             assert_eq!(left.recovery(), Recovery::Leave);
         }

@@ -86,6 +86,7 @@ impl UnattendedRun {
             | Recovery::Follow
             | Recovery::Cancel
             | Recovery::Again
+            | Recovery::AwaitQuota
             | Recovery::Wait => usual,
             // The agent's own question waits for the operator.
             Recovery::Ask(_)
@@ -189,6 +190,7 @@ mod tests {
             asks: Asks::Itself,
             has_children: false,
             is_orphan: false,
+            waits_for_quota: false,
         }
     }
 

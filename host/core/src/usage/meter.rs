@@ -242,6 +242,9 @@ impl UsageMeter {
     fn add_status(&mut self, update: &StatusUpdate) {
         self.pass_time(&update.status.timestamp, update.status.state);
         let Some(reported) = &update.metadata else { return };
+        // A task that waits for its quota is in the state `working`, and nobody works.
+        self.state
+            .take_if(|_| reported.get(metadata::WAITS_UNTIL).is_some_and(|until| !until.is_null()));
         if let Some(answer) = RuleAnswer::from_metadata(Some(reported))
             && self.counted_questions.insert(answer.id)
         {
@@ -413,6 +416,19 @@ mod tests {
             ..UsageAmounts::default()
         };
         assert_eq!(amounts, wanted);
+    }
+
+    #[test]
+    fn wait_for_quota_is_no_work() {
+        use TaskState::{Completed, Working};
+        let cost = |dollars: f64, until: Value| json!({ "cost_usd": dollars, "waitsUntil": until });
+        let amounts = total(&[
+            status(Working, 1, 0, Value::Null),
+            status(Working, 3, 0, cost(0.5, json!("2026-01-31T00:00:00Z"))),
+            status(Working, 50, 0, json!({ "waitsUntil": null })),
+            status(Completed, 54, 0, json!({ "cost_usd": 0.25 })),
+        ]);
+        assert_eq!((amounts.work_ms, amounts.cost_micros), (6_000, 750_000));
     }
 
     #[test]

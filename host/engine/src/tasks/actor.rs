@@ -2,6 +2,7 @@
 //! carries out the resulting effects.
 
 pub(super) mod abort_reason;
+pub(super) mod account_quota;
 pub(super) mod event_loop;
 pub(super) mod eviction;
 pub(super) mod exit;
@@ -10,18 +11,22 @@ pub(super) mod permits;
 pub(super) mod question_deadlines;
 pub(super) mod question_marks;
 pub(super) mod questions;
+pub(super) mod quota_wait;
 pub(super) mod record;
 pub(super) mod recorder;
 pub(super) mod replay;
 pub(super) mod run_journal;
 pub(super) mod running_task;
+pub(super) mod signal_payload;
 pub(super) mod start;
 pub(super) mod stop;
 pub(super) mod storage_failure;
 
 use super::{
+    account_quotas::AccountQuotas,
     actor::{
         abort_reason::AbortReason,
+        account_quota::AccountQuota,
         eviction::{EvictionQueue, Idle},
         exit::ActorExit,
         permits::Permits,
@@ -34,13 +39,14 @@ use super::{
     guest_port::{AnsweredRequest, GuestRequest, event, last},
     ports::OtherTasks,
     recovery::pending_questions::Answers,
-    run_queue::{Asking, ContextLock, RunPermit, RunQueue},
+    run_queue::{Asking, ContextLock, RunQueue},
 };
+pub(super) use signal_payload::{ActorEvent, SignalPayload};
+
 use crate::conversations::refusals::not_waiting;
 use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
-    access_control::Principal,
     failure_reason::FailureReason,
     grant::Resume,
     task::{
@@ -50,14 +56,7 @@ use a2a_hub_core::{
         unattended::UnattendedRun,
     },
 };
-use a2a_hub_protocol::{
-    error::A2aError,
-    event::TaskEvent,
-    message::{Message, Metadata},
-    question::Question as AgentQuestion,
-    task::TaskState,
-};
-use a2a_hub_runtime::{Ended, port::tasks::ClientAnswer};
+use a2a_hub_protocol::{error::A2aError, task::TaskState};
 use a2a_hub_store::StorageError;
 use futures::FutureExt as _;
 use std::{
@@ -66,10 +65,7 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 
 /// Capacity of the channel from a guest to its actor (backpressure); also the largest batch of
 /// events that is stored together.
@@ -97,6 +93,8 @@ pub(super) struct TaskActor {
     pub(super) question_marks: QuestionMarks,
     /// Time at which a question was closed otherwise than by a message that named no question.
     pub(super) question_closed_at: Option<Instant>,
+    /// Quota of the agent's account.
+    pub(super) quota: AccountQuota,
     /// Last usage that was reported.
     pub(super) reported: Usage,
     /// Bytes of the events that are repeated beside a status.
@@ -107,41 +105,6 @@ pub(super) struct TaskActor {
     was_cut: bool,
     /// Set during shutdown: unsaved events are left for recovery.
     going_down: bool,
-}
-
-/// An event that the actor handles.
-pub(super) enum ActorEvent {
-    Command(Option<ActorCommand>),
-    Turn(RunPermit),
-    Time,
-    Request(GuestRequest),
-    Withdrawn,
-    /// The agent waits for a message, and one is there.
-    Read,
-    Ended(Ended),
-}
-
-/// Data that accompanies a signal.
-#[derive(Default)]
-pub(super) struct SignalPayload {
-    /// Events to record.
-    pub(super) events: Vec<TaskEvent>,
-    /// Input of the agent, if it is started by this signal.
-    pub(super) start: Option<Box<RunInput>>,
-    /// Answer for the agent, if this signal answers its question.
-    pub(super) answer: Option<ClientAnswer>,
-    /// Client's answer to a restored question; delivered when the agent asks it again.
-    pub(super) restored_answer: Option<(AgentQuestion, Message)>,
-    /// Principal that requested it.
-    pub(super) by: Option<Principal>,
-    /// Metadata of the last status, if the task is cancelled.
-    pub(super) facts: Option<Metadata>,
-    /// Reports whether the message was accepted.
-    pub(super) reply_tx: Option<oneshot::Sender<Result<(), A2aError>>>,
-    /// Notified once the events are stored.
-    stored_tx: Option<oneshot::Sender<()>>,
-    /// Notified once the agent is evicted.
-    evicted_tx: Option<oneshot::Sender<()>>,
 }
 
 impl TaskActor {
@@ -162,6 +125,7 @@ impl TaskActor {
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, timeouts, now);
         let mut answers = Answers::default();
+        let mut quota = AccountQuota::new(AccountQuotas::default(), &agent, &task.id);
         // A replayed agent rejoins its children itself.
         let mut goes_on = !agent.replays();
         let (lifecycle, start, admitted, pending_inputs) = match begin {
@@ -187,6 +151,10 @@ impl TaskActor {
             Begin::Evicted(inputs) => {
                 (Lifecycle::evicted(task.status.state, timeouts, now), None, None, inputs)
             }
+            Begin::AwaitQuota(client, inputs) => {
+                quota.client = client;
+                (Lifecycle::waiting(task.status.state, timeouts, now), None, None, inputs)
+            }
             Begin::Follow(admitted, inputs) => {
                 (queued(AgentEntry::Follow), None, Some(admitted), inputs)
             }
@@ -210,6 +178,7 @@ impl TaskActor {
             answers,
             question_marks: QuestionMarks::default(),
             question_closed_at: None,
+            quota,
             reported: Usage::default(),
             repeated_bytes: Arc::default(),
             goes_on,
@@ -240,6 +209,7 @@ impl TaskActor {
         self.guest = None;
         self.permits.leave_queue();
         self.idle = Idle::default();
+        self.quota.ended(false);
         let is_over = match done {
             Ok(Ok(())) => true,
             // The next process reads the log and decides.
@@ -436,7 +406,7 @@ impl TaskActor {
                 if was_lent && !self.lifecycle.returns() {
                     return None;
                 }
-                signal
+                self.with_account(signal)
             }
             ActorEvent::Request(GuestRequest::Rest(waits_for)) => {
                 self.permits.release_permit(waits_for)
@@ -445,6 +415,10 @@ impl TaskActor {
                 let asking = Asking::for_task(self.recorder.task(), &self.agent);
                 self.permits.reacquire_permit(asking, waits_for, call)?
             }
+            ActorEvent::Command(Some(ActorCommand::RetryNow(reply_tx))) => {
+                self.retry_now(reply_tx)?
+            }
+            ActorEvent::Time if self.lifecycle.waits_for_quota() => self.quota_time(),
             ActorEvent::Time if self.warn_of_deadline() => return None,
             ActorEvent::Time => {
                 self.question_closed();
@@ -487,8 +461,7 @@ impl TaskActor {
                 if let Some(refused) = self.agent.refused_in(&self.recorder.task().id) {
                     event = metadata::with_refused(event, refused);
                 }
-                payload.events = vec![event];
-                Signal::Ended(state)
+                self.run_ended(state, event, &mut payload)
             }
         };
         Some((signal, payload))
@@ -521,7 +494,9 @@ impl TaskActor {
     }
 
     fn step(&mut self, signal: Signal) -> VecDeque<Effect> {
-        self.lifecycle.step(Instant::now().into_std(), signal).into()
+        let effects = self.lifecycle.step(Instant::now().into_std(), signal);
+        self.quota.follow(self.lifecycle.waits_for_quota());
+        effects.into()
     }
 
     /// Carries out an effect, and returns the signal that results from it.
@@ -554,6 +529,12 @@ impl TaskActor {
                 // A remote agent gets the input as a new task, for its old task is over there.
                 self.agent.forget(&self.recorder.task().id).await;
                 self.start = self.pending_inputs.pop_front();
+            }
+            Effect::Pause => {
+                self.guest = None;
+                self.permits.forget_waits();
+                self.goes_on = true;
+                self.agent.wait_for_programs(self.recorder.task().id.as_str()).await;
             }
             Effect::Follow => return self.follow().err().map(Signal::Lost),
             Effect::Tend => return self.tend().err().map(Signal::Lost),

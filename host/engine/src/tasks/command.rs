@@ -37,6 +37,8 @@ pub(super) enum ActorCommand {
     ReportQuestions(oneshot::Sender<QuestionState>),
     /// Set a question aside for this time; reports whether the task asks it, once that is stored.
     Postpone(QuestionId, Duration, oneshot::Sender<Result<bool, StorageError>>),
+    /// Continue now, and do not wait for the quota; reports whether the task waited.
+    RetryNow(oneshot::Sender<Result<(), A2aError>>),
     /// Evict the waiting agent to free capacity; the sender is dropped once that is done.
     Park(oneshot::Sender<()>),
     /// The hub shuts down.
@@ -118,6 +120,8 @@ pub(super) enum Begin {
     Tend(PermitRequest, PendingInputs, Answers),
     /// Wait for the client without an agent: the process that ran it is gone.
     Evicted(PendingInputs),
+    /// Wait for the quota of the agent's account, and have the agent continue then.
+    AwaitQuota(ClientCapabilities, PendingInputs),
     /// Follow a remote agent, which has been at work all the time.
     Follow(PermitRequest, PendingInputs),
 }

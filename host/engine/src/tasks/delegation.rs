@@ -536,8 +536,8 @@ impl OtherTasks for Tasks {
         Box::pin(self.clone().end_old_task(handoff))
     }
 
-    fn hand_on(&self, task: &Task) -> Option<WrapRun> {
-        self.wrap_to_hand_on(task)
+    fn hand_on(&self, agent: &Agent, task: &Task) -> Option<WrapRun> {
+        self.wrap_to_hand_on(agent, task)
     }
 
     fn report(&self, task: &TaskId, used: Usage) {

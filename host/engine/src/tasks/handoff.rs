@@ -1,14 +1,19 @@
 //! Handoff of a task, by the operator or within a group. The old task ends before the agent of the
 //! new one begins.
 
-use super::{CANCEL_DEADLINE, NewTask, TaskRefused, Tasks, command::ActorCommand, ports::Handoff};
+use super::{
+    CANCEL_DEADLINE, NewTask, TaskRefused, Tasks,
+    account_quotas::{self, is_quota_failure},
+    command::ActorCommand,
+    ports::Handoff,
+};
 use crate::conversations::handoff::{self, Failover, MAX_HANDOFFS, group_of, remaining_budget};
 use crate::error::HubError;
 use a2a_hub_agents::Agent;
 use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access_control::{Caller, Principal},
-    task::metadata,
+    task::{metadata, quota::QuotaReaction},
 };
 use a2a_hub_protocol::{
     budget::{BUDGET, Budget},
@@ -126,8 +131,8 @@ impl Tasks {
     }
 
     /// Wraps the run of a task's agent, if its group hands tasks over.
-    pub(super) fn wrap_to_hand_on(&self, task: &Task) -> Option<WrapRun> {
-        self.hands_on(group_of(task).as_ref()).then(|| {
+    pub(super) fn wrap_to_hand_on(&self, agent: &Agent, task: &Task) -> Option<WrapRun> {
+        self.hands_on(agent, group_of(task).as_ref()).then(|| {
             let (tasks, id) = (self.clone(), task.id.clone());
             let wrap = move |run: Box<dyn Run>| -> Box<dyn Run> {
                 let cancelled = CancellationToken::new();
@@ -153,6 +158,9 @@ impl Tasks {
             (Ok(Some(head)), Ok(Some(old))) if head.parent.is_none() => old,
             _ => return as_it_is(message),
         };
+        if self.keeps_task(&old, state, metadata.as_ref(), message.as_ref()) {
+            return as_it_is(message);
+        }
         let next = Failover::for_task(&old.task, state, metadata.as_ref(), message.as_ref());
         let Some(next) = next.filter(|_| !self.phase.is_stopping()) else {
             return as_it_is(message);
@@ -166,6 +174,27 @@ impl Tasks {
                 tracing::warn!(task = %id, reason = next.reason(), %why, "cannot hand over the task, it fails");
                 as_it_is(Some(next.failed(message, &why.message)))
             }
+        }
+    }
+
+    /// True if a task whose agent's quota is used up stays with the agent: it waits for the quota,
+    /// or is to fail.
+    fn keeps_task(
+        &self,
+        old: &StoredTask,
+        state: TaskState,
+        facts: Option<&Metadata>,
+        message: Option<&Message>,
+    ) -> bool {
+        let agent = self.directory.agent(&old.agent);
+        let Some(agent) = agent.filter(|_| is_quota_failure(state, facts)) else { return false };
+        match agent.config.on_quota {
+            Some(QuotaReaction::Fail) => true,
+            Some(QuotaReaction::Wait) => {
+                let decision = account_quotas::decide(&agent, &old.task, facts, message);
+                matches!(decision, Some(Ok(_)))
+            }
+            Some(QuotaReaction::Handoff) | None => false,
         }
     }
 

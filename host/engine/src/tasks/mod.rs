@@ -1,5 +1,6 @@
 //! Tasks: one actor for each running task, and a permanent log for all.
 
+mod account_quotas;
 mod actor;
 mod command;
 mod delegation;
@@ -42,7 +43,9 @@ use a2a_hub_core::{
     grant::Reports,
     routing::ROUTING,
     task::{
-        metadata::{FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, WORKTREE, addressed, queued_after},
+        metadata::{
+            FLOW_FILE, GRANTED_PERMISSIONS, QUEUED, WAITS_UNTIL, WORKTREE, addressed, queued_after,
+        },
         prices::{Prices, UNCOUNTED, uncounted},
         trace_context::{Trace, facts_of_child},
         tree_budget::{Trees, Usage},
@@ -64,6 +67,7 @@ use a2a_hub_store::{
     Head, HeadFilter, Readiness, StorageError, StoredTask, Tally, TaskLog, TaskStore, TaskView,
     feed::Feed, until_usable,
 };
+use account_quotas::AccountQuotas;
 use actor::{
     TaskActor,
     eviction::EvictionQueue,
@@ -146,6 +150,7 @@ impl Tasks {
             directory,
             phase: HubPhase::starting(),
             cut,
+            quotas: AccountQuotas::default(),
             may_have_tenants: Arc::new(AtomicBool::new(true)),
         }))
     }
@@ -221,6 +226,7 @@ impl Tasks {
             self.may_have_tenants.store(true, Ordering::Relaxed);
         }
         let asking = Asking { agent: &agent, task: &id, context: &context };
+        let waits_until = self.quotas.closed_until(&agent).map_err(busy)?;
         let admitted = if is_reentrant {
             self.queue.readmit(asking)
         } else {
@@ -248,9 +254,11 @@ impl Tasks {
         known.extend(agent.flow_digest().map(|it| (FLOW_FILE.to_owned(), json!({ "sha256": it }))));
         known.extend(fact.map(|worktree| (WORKTREE.to_owned(), worktree)));
         known.extend(inherited.map(|fact| (INHERITED.to_owned(), json!(fact))));
-        if matches!(admitted, PermitRequest::Later(_)) {
+        if matches!(admitted, PermitRequest::Later(_)) || waits_until.is_some() {
             known.insert(QUEUED.to_owned(), json!(true));
         }
+        let waits = waits_until.is_some();
+        known.extend(waits_until.map(|until| (WAITS_UNTIL.to_owned(), until.into())));
         let lock_holder = match &admitted {
             PermitRequest::Later(ticket) => ticket.lock_holder.as_ref(),
             PermitRequest::Now(_) => None,
@@ -292,6 +300,7 @@ impl Tasks {
             tenant,
         };
         let may_begin = matches!(admitted, PermitRequest::Now(_))
+            && !waits
             && agent.only_answers()
             && response.may_defer(&agent);
         let created = Arc::new(TaskEvent::Created(Box::new(created)));
@@ -359,6 +368,7 @@ impl Tasks {
         let actor = TaskActor::new(recorder, agent, queue, orders, timeout, begin);
         let actor = actor
             .with_evictions(self.evictions.clone(), weak_commands)
+            .with_quotas(self.quotas.clone())
             .among(Arc::new(self.clone()));
         // Boxed: a future stores its arguments, and so does each future around it. Moving a box
         // moves only a pointer.
@@ -554,6 +564,20 @@ impl Tasks {
         if state == TaskState::Canceled { Ok(task) } else { Err(not_cancelable(id, state).into()) }
     }
 
+    /// Lets a task that waits for its agent's quota try now. Fails if it does not wait.
+    pub async fn retry_now(&self, id: &TaskId) -> Result<Task, HubError> {
+        let (reply_tx, reply) = oneshot::channel();
+        let retry = ActorCommand::RetryNow(reply_tx);
+        let reply = match self.find(id) {
+            Some(running) if running.commands.send(retry).await.is_ok() => reply.await.ok(),
+            Some(_) | None => None,
+        };
+        let task = self.get(id).await?.task;
+        // The task ended before it received the command.
+        reply.unwrap_or_else(|| Err(not_waiting(id, task.status.state)))?;
+        Ok(task)
+    }
+
     /// A task, read from its log.
     pub async fn get(&self, id: &TaskId) -> Result<StoredTask, HubError> {
         self.stored(id).await?.ok_or_else(|| A2aError::no_task(id).into())
@@ -595,12 +619,18 @@ impl Tasks {
         self.storage.condition().borrow().clone()
     }
 
-    /// Waits until no task is submitted or working. Ignores tasks that wait for their client, which
-    /// may take days.
+    /// Waits until no task is submitted or working. Ignores tasks that wait for their client or for
+    /// a quota, which may take days.
     pub async fn idle(&self) -> Result<(), StorageError> {
         for state in [TaskState::Submitted, TaskState::Working] {
-            let one = HeadFilter { state: Some(state), limit: 1, ..HeadFilter::default() };
-            while !self.storage.heads(one.clone()).await?.is_empty() {
+            loop {
+                let waiting = self.quotas.waiting();
+                let (state, limit) = (Some(state), waiting.len() + 1);
+                let some = HeadFilter { state, limit, ..HeadFilter::default() };
+                let heads = self.storage.heads(some).await?;
+                if heads.iter().all(|head| waiting.contains(&head.task)) {
+                    break;
+                }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         }

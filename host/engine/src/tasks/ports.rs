@@ -78,7 +78,7 @@ pub(super) trait OtherTasks: Send + Sync {
 
     /// Wraps the run of a task's agent that may be handed over to another one of its group; none if
     /// the task stays with its agent.
-    fn hand_on(&self, task: &Task) -> Option<WrapRun>;
+    fn hand_on(&self, agent: &Agent, task: &Task) -> Option<WrapRun>;
 
     /// True if a task has unfinished children.
     fn has_children(&self, task: &TaskId) -> bool;

@@ -1,8 +1,9 @@
 //! State that all tasks of a hub share. Each task clones it, so it is behind one pointer.
 
 use super::{
-    actor::eviction::EvictionQueue, delegation::directory::Directory, permissions::RuleBook,
-    recovery::phase::HubPhase, registry::RunningTasks, run_queue::RunQueue,
+    account_quotas::AccountQuotas, actor::eviction::EvictionQueue,
+    delegation::directory::Directory, permissions::RuleBook, recovery::phase::HubPhase,
+    registry::RunningTasks, run_queue::RunQueue,
 };
 use crate::observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_core::task::{prices::Prices, tree_budget::Trees};
@@ -45,6 +46,8 @@ pub struct TasksParts {
     pub(super) phase: HubPhase,
     /// Tasks whose agents were interrupted at work by the shutdown.
     pub(super) cut: Arc<Mutex<Vec<TaskId>>>,
+    /// Quotas of the agents' accounts.
+    pub(super) quotas: AccountQuotas,
     /// True if tasks of tenants other than the default may exist.
     pub(super) may_have_tenants: Arc<AtomicBool>,
 }

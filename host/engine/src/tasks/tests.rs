@@ -8,6 +8,7 @@ mod inheriting;
 mod lanes;
 mod lending;
 mod long_lists;
+mod quota_waits;
 mod reading;
 mod routed;
 mod stand;

@@ -1,4 +1,4 @@
-//! Parameters of the method for handoffs.
+//! Parameters of the methods for tasks whose agent cannot go on: handoff, and another try.
 
 use crate::{
     model::{
@@ -24,6 +24,19 @@ pub(crate) struct HandOverParams {
     agent_id: AgentId,
     /// Words to that agent, at most 16 KiB.
     note: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RetryNowParams {
+    /// Id of the task, which waits for the quota of its agent.
+    task_id: String,
+}
+
+/// Reads the parameters of `hub/tasks/retryNow`.
+pub(crate) fn retry_now(params: Value) -> Result<Operation, A2aError> {
+    let RetryNowParams { task_id: id } = read(params)?;
+    Ok(Operation::RetryNow { task: task_id("taskId", id)? })
 }
 
 /// Reads the parameters of `hub/tasks/handoff`.

@@ -410,6 +410,16 @@ pub static METHODS: &[HubMethod] = &[
         ..PLAIN
     },
     HubMethod {
+        name: "hub/tasks/retryNow",
+        summary: "Have a task that waits for the reset of its agent's quota try now. Returns the \
+                  task",
+        example: r#"{"taskId": "task-456"}"#,
+        admin: true,
+        params: handoff_params::RetryNowParams::json_schema,
+        read: handoff_params::retry_now,
+        ..PLAIN
+    },
+    HubMethod {
         name: "hub/tasks/diff",
         summary: "Return the changes of a task in its worktree, as a patch or as a table of files",
         example: r#"{"taskId": "task-456", "summary": true}"#,

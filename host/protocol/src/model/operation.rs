@@ -205,6 +205,11 @@ pub enum Operation {
     },
     /// Hands a task over to another agent.
     HandOver(HandOver),
+    /// Has a task that waits for its agent's quota try now.
+    RetryNow {
+        /// Task that waits.
+        task: TaskId,
+    },
     /// Lists, shows, takes over or removes the worktrees of tasks.
     Worktree(WorktreeRequest),
     /// Shows, changes or sends the caller's review of a task's changes.

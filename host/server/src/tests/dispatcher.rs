@@ -168,6 +168,7 @@ async fn method_access_depends_on_caller() {
     hub/contexts/get                      -32008  -32008  -32006
     hub/contexts/delete                   -32008  -32006  -32006
     hub/tasks/handoff                     -32003  -32006  -32006
+    hub/tasks/retryNow                    -32001  -32006  -32006
     hub/tasks/diff                        -32005  -32006  -32006
     hub/tasks/apply                       -32005  -32006  -32006
     hub/tasks/discard                     -32005  -32006  -32006

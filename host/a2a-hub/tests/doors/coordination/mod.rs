@@ -7,6 +7,7 @@ mod finding;
 mod group_handoff;
 mod handoff;
 mod minds;
+mod quota_waits;
 mod remotes;
 mod reviews;
 mod routing;

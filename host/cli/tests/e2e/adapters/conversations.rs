@@ -49,3 +49,18 @@ pub(super) async fn external_session_is_resumed(vendor: &Vendor) -> Result<()> {
     assert!(stage.asked_since(before).contains("plum"), "the session had it");
     Ok(())
 }
+
+pub(super) async fn image_part_reaches_model(vendor: &Vendor) -> Result<()> {
+    let stage = vendor.stage().await?;
+    // An image of one pixel.
+    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+    let mut message = message_to(vendor.agent, "");
+    message["message"]["parts"] = json!([
+        { "kind": "text", "text": "what is on it?" },
+        { "kind": "file", "file": { "name": "p.png", "mimeType": "image/png", "bytes": picture } },
+    ]);
+    let task = stage.client().call("message/send", message).await?;
+    assert_eq!(state(&task), "completed", "{task}");
+    assert!(stage.asked_of_the_model().contains(picture), "the model has the picture");
+    Ok(())
+}

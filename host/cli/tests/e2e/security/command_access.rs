@@ -134,6 +134,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("web list", For::Operator),
     ("web remove missing", For::Operator),
     ("task handoff TASK echo --no-wait", For::Operator),
+    ("task retry-now TASK", For::Operator),
     ("task diff TASK", For::Operator),
     ("task review TASK", For::Operator),
     ("task review add TASK text", For::Operator),

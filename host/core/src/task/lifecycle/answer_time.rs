@@ -15,6 +15,7 @@ impl Lifecycle {
             Phase::Queued { .. }
             | Phase::Working { .. }
             | Phase::Returning { .. }
+            | Phase::Waiting { .. }
             | Phase::Leaving
             | Phase::Over => None,
         }

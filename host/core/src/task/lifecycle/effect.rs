@@ -27,6 +27,8 @@ pub enum Effect {
     Deliver,
     /// Drops a finished run, and prepares the oldest queued message for the next run.
     Retire,
+    /// Drops a finished run whose agent continues after the reset of its quota.
+    Pause,
     /// Tells the client that its message was accepted.
     Acknowledge,
     /// Tells the client that the task accepts no message now.
@@ -65,4 +67,8 @@ pub enum Record {
     Evicted,
     /// The hub's message that starts an unattended run again.
     Again,
+    /// The task waits for the reset of its agent's quota.
+    Waits,
+    /// The hub's message with which the agent continues after that wait.
+    Continues,
 }

@@ -3,7 +3,7 @@
 use super::Fault;
 use crate::task::recovery::Resumability;
 use a2a_hub_protocol::task::TaskState;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Input of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,13 @@ pub enum Signal {
     Ended(TaskState),
     /// All supervised children of an earlier run have ended.
     Tended,
+    /// The agent's run ended because its quota is used up; the task waits until that instant.
+    QuotaUsedUp(Instant),
+    /// The quota of the task's account is used up until that instant: the task does not start its
+    /// agent now.
+    AccountClosed(Instant),
+    /// The wait for the quota is over.
+    QuotaReset,
     /// The task could not be handed to the agent.
     Lost(Fault),
     /// The client sent a message: the answer that the task waits for, or further input for the
@@ -73,6 +80,9 @@ impl Signal {
             | Self::Waits(_)
             | Self::Withdrawn
             | Self::Tended
+            | Self::QuotaUsedUp(_)
+            | Self::AccountClosed(_)
+            | Self::QuotaReset
             | Self::Lost(_)
             | Self::ClientMessage
             | Self::Cancel

@@ -1,7 +1,8 @@
 //! Tests of every signal in every phase, of the clock, and of the invariants.
 
+mod any_signals;
+
 use super::*;
-use proptest::prelude::*;
 use std::fmt::Write as _;
 
 const PATIENCE: TaskTimeouts =
@@ -9,6 +10,9 @@ const PATIENCE: TaskTimeouts =
 
 const ASKED: Signal =
     Signal::AgentQuestion { state: TaskState::InputRequired, timeout: None, waits: true };
+
+/// Time until a quota resets.
+const QUOTA: Duration = Duration::from_secs(1_000);
 
 #[expect(clippy::disallowed_methods, reason = "any instant will do: the tests add to it")]
 fn start() -> Instant {
@@ -43,13 +47,28 @@ fn phases(start: Instant) -> Vec<(&'static str, Lifecycle, Instant)> {
         at("working", after(fresh(), &[Signal::Turn, told])),
         at("asking", after(fresh(), &[Signal::Turn, ASKED])),
         at("returning", after(fresh(), &[Signal::Turn, ASKED, Signal::ClientMessage])),
+        at("waiting", after(fresh(), &[Signal::Turn, told, Signal::QuotaUsedUp(start + QUOTA)])),
+        at(
+            "held back",
+            after(
+                new(TaskState::Submitted, AgentEntry::Queued),
+                &[Signal::AccountClosed(start + QUOTA)],
+            ),
+        ),
+        at(
+            "continuing",
+            after(Lifecycle::waiting(TaskState::Working, PATIENCE, start), &[Signal::QuotaReset]),
+        ),
         at("leaving", after(fresh(), &[Signal::Turn, told, Signal::Shutdown])),
         at("over", after(fresh(), &[Signal::Cancel])),
     ]
 }
 
-fn signals() -> [(&'static str, Signal); 18] {
+fn signals(start: Instant) -> [(&'static str, Signal); 21] {
     [
+        ("used up", Signal::QuotaUsedUp(start + QUOTA)),
+        ("closed", Signal::AccountClosed(start + QUOTA)),
+        ("reset", Signal::QuotaReset),
         ("turn", Signal::Turn),
         ("told", Signal::AgentEvent { working: false }),
         ("asked", ASKED),
@@ -88,7 +107,7 @@ fn signal_and_phase_determine_effects() {
     let mut table = String::new();
     for (name, task, now) in phases(start()) {
         writeln!(table, "{name}").unwrap();
-        for (told, signal) in signals() {
+        for (told, signal) in signals(now) {
             let mut task = task;
             // `Time` arrives when it is due.
             let now = if signal == Signal::Time { task.wake_at().unwrap_or(now) } else { now };
@@ -103,6 +122,7 @@ fn signal_and_phase_determine_effects() {
     }
     insta::assert_snapshot!(table, @"
     new
+      closed: GiveTurnBack
       turn: Start
       said: itself Keep Acknowledge
       cancel: canceled .
@@ -110,6 +130,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: .
       time: failed:Queued .
     queued
+      closed: GiveTurnBack
       turn: working Start
       said: itself Keep Acknowledge
       cancel: canceled .
@@ -117,6 +138,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: .
       time: failed:Queued .
     answered
+      closed: GiveTurnBack
       turn: working Start
       said: itself Keep Acknowledge
       cancel: CleanUp canceled .
@@ -124,6 +146,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: .
       time: failed:Queued .
     elsewhere
+      closed: GiveTurnBack
       turn: Follow
       said: itself Keep Acknowledge
       cancel: CleanUp canceled .
@@ -131,6 +154,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: .
       time: failed:Queued .
     childrens
+      closed: GiveTurnBack
       turn: Tend
       said: itself Acknowledge
       cancel: CleanUp canceled .
@@ -138,6 +162,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: .
       time: failed:Queued .
     tending
+      used up: waits Pause GiveTurnBack
       told: itself
       asked: itself GiveTurnBack
       went on: working
@@ -157,6 +182,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: .
       time: failed:Unanswered .
     started
+      used up: waits Pause GiveTurnBack
       told: working itself
       asked: working itself GiveTurnBack
       went on: working
@@ -170,6 +196,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: Leave
       time: working
     working
+      used up: waits Pause GiveTurnBack
       told: itself
       asked: itself GiveTurnBack
       went on: working
@@ -183,6 +210,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: Leave
       time: Stop failed:TooLong .
     asking
+      used up: waits Pause GiveTurnBack
       told: itself
       asked: itself GiveTurnBack
       went on: working
@@ -198,6 +226,7 @@ fn signal_and_phase_determine_effects() {
       shutdown: Leave
       time: ComeBack
     returning
+      used up: waits Pause GiveTurnBack
       turn: working Answer
       told: itself
       asked: itself GiveTurnBack
@@ -211,6 +240,28 @@ fn signal_and_phase_determine_effects() {
       exhausted: Stop CleanUp itself .
       shutdown: Leave
       time: Stop failed:TooLong .
+    waiting
+      reset: ComeBack
+      said: itself Keep Acknowledge
+      cancel: CleanUp canceled .
+      exhausted: CleanUp itself .
+      shutdown: .
+      time: ComeBack
+    held back
+      reset: ComeBack
+      said: itself Keep Acknowledge
+      cancel: canceled .
+      exhausted: itself .
+      shutdown: .
+      time: ComeBack
+    continuing
+      closed: GiveTurnBack
+      turn: continues Start
+      said: itself Keep Acknowledge
+      cancel: CleanUp canceled .
+      exhausted: CleanUp itself .
+      shutdown: .
+      time: failed:Queued .
     leaving
       said: Refuse
       left: Stop AskHold
@@ -218,6 +269,41 @@ fn signal_and_phase_determine_effects() {
     over
       said: Refuse .
     ");
+}
+
+/// The wait is no part of the task's time, and the rest of it counts from the reset on.
+#[test]
+fn quota_wait_is_outside_time_limit() {
+    let start = start();
+    let mut task = Lifecycle::queued(TaskState::Submitted, AgentEntry::New, PATIENCE, start);
+    task.step(start, Signal::Turn);
+    let used_up = start + Duration::from_secs(20);
+    let until = used_up + QUOTA;
+    let effects = task.step(used_up, Signal::QuotaUsedUp(until));
+    assert_eq!(shown(&effects), "waits Pause GiveTurnBack");
+    assert_eq!((task.wake_at(), task.waits_for_quota()), (Some(until), true));
+    assert_eq!(task.step(until - QUIET, Signal::Time), []);
+    // Another task of the account has just been refused.
+    let later = until + QUOTA;
+    assert_eq!(task.step(until, Signal::AccountClosed(later)), []);
+    assert_eq!(shown(&task.step(later, Signal::Time)), "ComeBack");
+    assert!(task.needs_quota() && task.returns());
+    assert_eq!(shown(&task.step(later, Signal::Turn)), "continues Start");
+    let left = PATIENCE.task - Duration::from_secs(20);
+    assert_eq!(task.wake_at(), Some(later + left), "forty seconds are left");
+    assert_eq!(shown(&task.step(later + left, Signal::Time)), "Stop failed:TooLong");
+}
+
+/// A message for a waiting task goes to the run after the one that continues.
+#[test]
+fn message_during_quota_wait_is_kept() {
+    let start = start();
+    let mut task = Lifecycle::waiting(TaskState::Working, PATIENCE, start + QUOTA);
+    assert_eq!(shown(&task.step(start, Signal::ClientMessage)), "itself Keep Acknowledge");
+    let continued = [Signal::QuotaReset, Signal::Turn].map(|it| shown(&task.step(start, it)));
+    assert_eq!(continued, ["ComeBack", "continues Start"]);
+    let again = task.step(start, Signal::Ended(TaskState::Completed));
+    assert_eq!(shown(&again), "interim Retire Start");
 }
 
 #[test]
@@ -470,125 +556,4 @@ fn shutdown_leaves_unattended_run_to_rule() {
     let shown = shown(&task.step(start, Signal::Tended));
     assert_eq!(shown, "stranded Retire GiveTurnBack again ComeBack");
     assert_eq!(task.step(start, Signal::Turn), [Effect::Record(Record::Working), Effect::Start]);
-}
-
-fn any_signal() -> impl Strategy<Value = Signal> {
-    let states = prop_oneof![
-        Just(TaskState::Completed),
-        Just(TaskState::Failed),
-        Just(TaskState::Rejected),
-        Just(TaskState::Canceled)
-    ];
-    let holds = prop_oneof![
-        Just(Resumability::Nothing),
-        Just(Resumability::Session),
-        Just(Resumability::Work)
-    ];
-    prop_oneof![
-        3 => Just(Signal::Turn),
-        3 => any::<bool>().prop_map(|working| Signal::AgentEvent { working }),
-        3 => Just(ASKED),
-        1 => Just(Signal::WentOn),
-        1 => Just(Signal::Tended),
-        3 => Just(Signal::ClientMessage),
-        1 => Just(Signal::Read),
-        3 => Just(Signal::Time),
-        1 => states.prop_map(Signal::Ended),
-        1 => Just(Signal::Lost(Fault::Unreadable)),
-        1 => Just(Signal::Cancel),
-        1 => Just(Signal::Exhausted),
-        1 => Just(Signal::Park),
-        1 => Just(Signal::Shutdown),
-        1 => any::<bool>().prop_map(Signal::Detached),
-        1 => holds.prop_map(Signal::Resumability),
-    ]
-}
-
-/// A task at its start in a process, and the number of messages queued in an earlier process.
-fn any_beginning(start: Instant) -> impl Strategy<Value = (Lifecycle, usize)> {
-    let queued = move |state, entry| Lifecycle::queued(state, entry, PATIENCE, start);
-    let begun = prop_oneof![
-        Just(queued(TaskState::Submitted, AgentEntry::New)),
-        Just(queued(TaskState::Submitted, AgentEntry::Queued)),
-        Just(queued(TaskState::Submitted, AgentEntry::Follow)),
-        Just(queued(TaskState::Working, AgentEntry::Follow)),
-        Just(queued(TaskState::Working, AgentEntry::Tend)),
-        Just(queued(TaskState::AuthRequired, AgentEntry::Tend)),
-        Just(Lifecycle::evicted(TaskState::AuthRequired, PATIENCE, start)),
-    ];
-    (begun, 0..MAX_PENDING_MESSAGES).prop_map(|(task, kept)| (task.keeping(kept), kept))
-}
-
-proptest! {
-    /// For any signals at any times: records are allowed transitions; the agent starts once, and
-    /// once more after each eviction; each message is accepted or refused; each question is
-    /// answered at most once; the queue for the agent is bounded, and each queued message is
-    /// delivered once; nothing happens after the end; no timer runs after the end.
-    #[test]
-    fn any_signals_keep_lifecycle_invariants(
-        (task, kept_before) in any_beginning(start()),
-        signals in proptest::collection::vec((any_signal(), 0_u64..700), 0..60),
-    ) {
-        let mut task = task;
-        let (mut state, mut now) = (task.state, start());
-        let (mut begun, mut parked, mut questions, mut answers) = (0, 0, 0, 0);
-        let (mut kept, mut again, mut read) = (kept_before, 0, 0);
-        for (signal, pause) in signals {
-            now += Duration::from_secs(pause);
-            let (was_over, waited) = (task.is_over(), task.asks());
-            let effects = task.step(now, signal);
-            prop_assert!(!was_over || effects.iter().all(|effect| *effect == Effect::Refuse));
-            let told = effects.iter().filter(|it| matches!(it, Effect::Acknowledge | Effect::Refuse));
-            prop_assert_eq!(told.count(), usize::from(signal == Signal::ClientMessage));
-            for effect in &effects {
-                match effect {
-                    Effect::Record(record) => {
-                        let next = match record {
-                            Record::Working | Record::Interim => Some(TaskState::Working),
-                            Record::Canceled => Some(TaskState::Canceled),
-                            Record::Failed(_) => Some(TaskState::Failed),
-                            Record::Interrupted => Some(TaskState::InputRequired),
-                            Record::Itself => signal.state(),
-                            Record::Evicted => {
-                                parked += 1;
-                                None
-                            }
-                            Record::Again => None,
-                            Record::Stranded => {
-                                parked += 1;
-                                Some(TaskState::InputRequired)
-                            }
-                        };
-                        if let Some(next) = next {
-                            prop_assert!(state::allows(state, next), "{state:?} to {next:?} by {signal:?}");
-                            state = next;
-                        }
-                    }
-                    Effect::Start | Effect::Follow | Effect::Tend => begun += 1,
-                    Effect::Keep => kept += 1,
-                    Effect::Retire if effects.contains(&Effect::Record(Record::Stranded)) => {}
-                    Effect::Retire => again += 1,
-                    Effect::Deliver => read += 1,
-                    Effect::Answer => answers += 1,
-                    Effect::Acknowledge => prop_assert!(waited || effects.contains(&Effect::Keep)),
-                    Effect::ComeBack | Effect::GiveTurnBack | Effect::Refuse | Effect::Leave
-                    | Effect::Stop | Effect::CleanUp | Effect::AskHold => {}
-                }
-            }
-            questions += usize::from(signal == ASKED && !effects.is_empty());
-            prop_assert!(begun <= 1 + again + parked && answers <= questions);
-            prop_assert!(again + read <= kept && kept - again - read <= MAX_PENDING_MESSAGES);
-            prop_assert_eq!(task.state, state);
-            prop_assert!(!state.is_final() || task.is_over());
-            prop_assert!(!task.is_over() || task.wake_at().is_none());
-            prop_assert!(task.warn_at().is_none_or(|at| task.answer_until().is_some_and(|end| at < end)));
-            if task.take_warning(now) {
-                prop_assert!(task.is_expiring(now) && !task.take_warning(now), "it warns once");
-            }
-            // Two timers may expire at once: an unanswered question, and the task's own deadline.
-            let mut woken = task;
-            let _ = (0..3).map(|_| woken.step(now, Signal::Time)).count();
-            prop_assert!(woken.wake_at().is_none_or(|then| then > now), "it would be woken for ever");
-        }
-    }
 }

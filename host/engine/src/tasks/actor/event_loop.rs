@@ -37,7 +37,8 @@ impl TaskActor {
         let times = [self.lifecycle.wake_at(), self.lifecycle.warn_at()];
         let wake_at = times.into_iter().flatten().min().map(Instant::from_std);
         let is_time = wake_at.is_some_and(|at| at <= Instant::now());
-        let (permits, guest) = (&mut self.permits, &mut self.guest);
+        let waits_for_quota = self.lifecycle.waits_for_quota();
+        let (permits, guest, quota) = (&mut self.permits, &mut self.guest, &mut self.quota);
         let (mut requests, mut run, mut answer_tx) = (None, None, None);
         if let Some(guest) = guest {
             (requests, run) = (Some(&mut guest.requests), Some(&mut guest.run));
@@ -50,6 +51,7 @@ impl TaskActor {
             command = self.commands.recv() => ActorEvent::Command(command),
             turn = permits.granted() => ActorEvent::Turn(turn),
             () = ready(()), if is_time => ActorEvent::Time,
+            () = quota.opened(), if waits_for_quota => ActorEvent::Time,
             () = withdrawn(&mut answer_tx) => ActorEvent::Withdrawn,
             said = next_request(&mut requests) => ActorEvent::Request(said),
             ended = ended(&mut run) => ActorEvent::Ended(ended),

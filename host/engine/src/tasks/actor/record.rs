@@ -25,7 +25,7 @@ impl TaskActor {
                 let events = mem::take(&mut payload.events);
                 return Box::pin(self.record_batch(events, pending_messages)).await;
             }
-            Record::Itself => {
+            Record::Itself | Record::Waits => {
                 for event in payload.events.drain(..) {
                     self.recorder.record(metadata::with_pending_messages(event, &pending_messages));
                 }
@@ -49,6 +49,7 @@ impl TaskActor {
                 metadata::failed(task, fault.reason(), &text, now)
             }
             Record::Again => return self.record_again(),
+            Record::Continues => return self.record_continuation(),
             Record::Evicted => {
                 let evicted = metadata::evicted(task, &self.agent.card.name, now);
                 self.question_marks.inherit(task, &evicted);

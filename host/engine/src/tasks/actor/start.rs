@@ -46,6 +46,7 @@ impl TaskActor {
         // Every start comes with its input; without one, the agent cannot continue.
         let Some(start) = self.start.take() else { return Err(Fault::AgentReplaced) };
         let RunInput { message, client, directory, live, goes_on, at, by } = *start;
+        self.quota.client.clone_from(&client);
         let pending_indexes: Vec<_> =
             [at].into_iter().chain(self.pending_inputs.iter().map(|start| start.at)).collect();
         let limit = if goes_on { self.agent.config.history } else { 0 };
@@ -124,7 +125,8 @@ impl TaskActor {
         let over = self.tasks.as_ref().zip(handoff).map(|(tasks, of)| tasks.old_task_over(of));
         let ports = TaskPorts { task: port, delegation, journal, by, memory_by, login_user };
         let agent = Arc::clone(&self.agent);
-        let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(self.recorder.task()));
+        let task = self.recorder.task();
+        let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(&self.agent, task));
         let start = move || {
             let run = agent.start(ports, directory, client, work);
             if let Some(wrap) = hand_on { wrap(run) } else { run }
@@ -164,7 +166,8 @@ impl TaskActor {
             self.recorder.task().clone(),
         );
         let run = run.ok_or(Fault::AgentReplaced)?;
-        let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(self.recorder.task()));
+        let task = self.recorder.task();
+        let hand_on = self.tasks.as_ref().and_then(|tasks| tasks.hand_on(&self.agent, task));
         let run = if let Some(wrap) = hand_on { wrap(run) } else { run };
         self.guest = Some(RunningTask::new(run, requests));
         Ok(())
@@ -233,6 +236,8 @@ impl SignalPayload {
             | Record::Interrupted
             | Record::Stranded
             | Record::Evicted
+            | Record::Waits
+            | Record::Continues
             | Record::Again => false,
         }
     }

@@ -38,6 +38,11 @@ impl TaskActor {
                         // The sender may be gone; then nobody needs the reply.
                         let _ = input.reply_tx.send(Err(refused));
                     }
+                    Some(ActorCommand::RetryNow(reply_tx)) => {
+                        let task = self.recorder.task();
+                        let refused = not_waiting(&task.id, task.status.state);
+                        let _ = reply_tx.send(Err(refused));
+                    }
                     // No agent is at work on it any more.
                     Some(ActorCommand::Cancel { .. } | ActorCommand::Exhausted(_) | ActorCommand::ChangeBoard(_)
                         | ActorCommand::ReportQuestions(_) | ActorCommand::Postpone(..) | ActorCommand::Park(_)) => {}

@@ -5,8 +5,12 @@ use crate::{
     routing::{AgentRoute, Routes, RoutingInput, looks_for_holder},
     tasks::{NewTask, ResponseMode, SubmitError, Subscription, TaskRefused, Tasks},
 };
+use a2a_hub_agents::Agent;
 use a2a_hub_config::OnQuota;
-use a2a_hub_core::routing::{NotChosen, Wanted};
+use a2a_hub_core::{
+    routing::{NotChosen, Wanted},
+    task::quota::QuotaReaction,
+};
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     event::TaskEvent,
@@ -58,7 +62,7 @@ impl Tasks {
         }
         agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
-        if new.routing.as_ref().is_some_and(|it| self.hands_on(it.named.as_ref())) {
+        if new.routing.as_ref().is_some_and(|it| self.hands_on(&agent, it.named.as_ref())) {
             // Another agent may go on with the task, which is in the log before its agent begins.
             new.response = ResponseMode::TaskOnly;
         }
@@ -70,10 +74,13 @@ impl Tasks {
         })
     }
 
-    /// True if the tasks of this group are handed over to another of its agents.
-    pub(in crate::tasks) fn hands_on(&self, group: Option<&AgentId>) -> bool {
+    /// True if the tasks that this group gave the agent are handed over to another of its agents.
+    pub(in crate::tasks) fn hands_on(&self, agent: &Agent, group: Option<&AgentId>) -> bool {
         let routes = self.directory.routes().zip(group);
-        routes.is_some_and(|(routes, group)| routes.agents().on_quota(group) == OnQuota::Handoff)
+        let hands_over = agent.config.on_quota == Some(QuotaReaction::Handoff);
+        routes.is_some_and(|(routes, group)| {
+            hands_over || routes.agents().on_quota(group) == OnQuota::Handoff
+        })
     }
 
     /// Agent of the latest task in a conversation.

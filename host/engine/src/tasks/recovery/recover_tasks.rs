@@ -180,6 +180,13 @@ impl Tasks {
                 self.park(stored, agent, input, None);
                 all.recovered.waiting += 1;
             }
+            (Recovery::AwaitQuota, Some(agent)) => {
+                let ClientInput { timeout_ms, client, pending_inputs, .. } =
+                    ClientInput::read_log(&*self.storage, &stored.task).await?;
+                let begin = Begin::AwaitQuota(client, pending_inputs);
+                self.keep_waiting(stored, agent, timeout_ms, None, begin);
+                all.recovered.waiting += 1;
+            }
             (Recovery::Ask(state), Some(agent)) => {
                 all.renamed.extend(self.ask_again(stored, agent, state, None).await?);
                 all.recovered.waiting += 1;
@@ -223,6 +230,7 @@ impl Tasks {
             hold,
             asks: Asks::for_task(task),
             has_children: all.parents.contains(&head.task),
+            waits_for_quota: metadata::waiting_until(task).is_some(),
             // Older tasks were recovered before this one.
             is_orphan: head.parent.as_ref().is_some_and(|parent| {
                 let is_it = |later: &DeferredTask| later.stored.task.id == *parent;
@@ -478,13 +486,26 @@ impl Tasks {
         input: ClientInput,
         context_lock: Option<ContextLock>,
     ) {
+        let begin = Begin::Evicted(input.pending_inputs);
+        self.keep_waiting(stored, agent, input.timeout_ms, context_lock, begin);
+    }
+
+    /// Spawns an actor that waits without an agent and without a run permit.
+    fn keep_waiting(
+        &self,
+        stored: StoredTask,
+        agent: Arc<Agent>,
+        timeout_ms: Option<u64>,
+        context_lock: Option<ContextLock>,
+        begin: Begin,
+    ) {
         let StoredTask { seq, task, .. } = stored;
-        let timeout = crate::tasks::new_task::task_timeout(&agent, input.timeout_ms);
+        let timeout = crate::tasks::new_task::task_timeout(&agent, timeout_ms);
         // A waiting task holds its conversation's lock all the while.
         let context_lock =
             context_lock.or_else(|| self.queue.lock_context(Asking::for_task(&task, &agent)));
         let recorder = self.recorder(task, seq, &agent, Feed::new(seq));
-        self.spawn(context_lock, recorder, agent, timeout, Begin::Evicted(input.pending_inputs));
+        self.spawn(context_lock, recorder, agent, timeout, begin);
     }
 
     /// Number and usage of the finished tasks below this one.

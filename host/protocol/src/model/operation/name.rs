@@ -28,6 +28,7 @@ impl Operation {
             Self::GetContext { .. } => "get_context",
             Self::DeleteContext { .. } => "delete_context",
             Self::HandOver(_) => "hand_over",
+            Self::RetryNow { .. } => "retry_now",
             Self::Worktree(request) => request.name(),
             Self::Review(request) => request.name(),
             Self::Ping => "ping",

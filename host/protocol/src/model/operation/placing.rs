@@ -21,6 +21,7 @@ impl Operation {
             | Self::GetPushConfig { task, .. }
             | Self::ListPushConfigs { task }
             | Self::DeletePushConfig { task, .. }
+            | Self::RetryNow { task }
             | Self::RetryDeliveries { task } => Some(task),
             // Its tasks are looked up, and must be of the caller's tenant.
             Self::Question(_) => None,

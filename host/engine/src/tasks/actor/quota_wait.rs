@@ -1,0 +1,144 @@
+//! Wait of a task for the quota of its agent's account, as its actor sees it.
+
+use super::{
+    SignalPayload, TaskActor,
+    account_quota::{AccountQuota, CLOCK_CHECK_INTERVAL},
+};
+use crate::tasks::{
+    account_quotas::{self, AccountQuotas, account_of, is_quota_failure, moment},
+    command::RunInput,
+};
+use a2a_hub_clock as clock;
+use a2a_hub_core::task::{lifecycle::Signal, metadata, quota};
+use a2a_hub_protocol::{
+    error::{A2aError, ErrorKind},
+    event::TaskEvent,
+    message::{Message, Part, Role},
+    task::TaskState,
+};
+use tokio::sync::oneshot;
+
+impl TaskActor {
+    /// Joins the tasks that wait for quotas. A recovered task that waits closes its account.
+    pub(in crate::tasks) fn with_quotas(mut self, quotas: AccountQuotas) -> Self {
+        let task = self.recorder.task();
+        if let Some(until) = metadata::waiting_until(task) {
+            // A clock that was set must not extend the wait.
+            let wait = clock::until(until).min(self.agent.config.quota_wait());
+            self.agent.quota_used_up(wait);
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            quotas.close(account_of(&self.agent), clock::now_ms().saturating_add(wait_ms));
+        }
+        let client = std::mem::take(&mut self.quota.client);
+        let mut quota = AccountQuota::new(quotas, &self.agent, &self.recorder.task().id);
+        quota.client = client;
+        quota.follow(self.lifecycle.waits_for_quota());
+        self.quota = quota;
+        self
+    }
+
+    /// Signal of a run permit: a task whose account is closed is held back.
+    pub(super) fn with_account(&mut self, signal: Signal) -> Signal {
+        if signal == Signal::Turn && self.lifecycle.needs_quota() {
+            return self.quota.begins();
+        }
+        signal
+    }
+
+    /// Signal of a waiting task that looks at the clocks.
+    pub(super) fn quota_time(&mut self) -> Signal {
+        match self.quota.longest {
+            // It waited before the operator changed the setting.
+            None => Signal::QuotaReset,
+            Some(_) => match self.quota.begins() {
+                Signal::Turn => Signal::QuotaReset,
+                later => later,
+            },
+        }
+    }
+
+    /// Lets a waiting task try now, as a person asks.
+    pub(super) fn retry_now(
+        &mut self,
+        reply_tx: oneshot::Sender<Result<(), A2aError>>,
+    ) -> Option<Signal> {
+        let id = &self.recorder.task().id;
+        let waits = self.lifecycle.waits_for_quota();
+        let refused = || {
+            let why = format!(
+                "try task `{id}` now: it does not wait for the quota of its agent; `a2a-hub task show {id}` says what it does"
+            );
+            A2aError::new(ErrorKind::UnsupportedOperation, why)
+        };
+        // The sender may be gone; then nobody needs the reply.
+        let _ = reply_tx.send(if waits { Ok(()) } else { Err(refused()) });
+        waits.then(|| {
+            self.quota.quotas.try_now(&self.quota.account, &self.quota.task);
+            Signal::QuotaReset
+        })
+    }
+
+    /// Signal of the end of a run with this last status. A used-up quota is a wait, if the operator
+    /// wants that and the time is known; otherwise the failure says why the task does not wait.
+    pub(super) fn run_ended(
+        &mut self,
+        state: TaskState,
+        event: TaskEvent,
+        payload: &mut SignalPayload,
+    ) -> Signal {
+        let TaskEvent::Status(mut update) = event else {
+            self.quota.ended(true);
+            payload.events = vec![event];
+            return Signal::Ended(state);
+        };
+        let task = self.recorder.task();
+        let facts = update.metadata.as_ref();
+        let is_of_quota = is_quota_failure(state, facts);
+        // A run that was cut short says nothing about the quota.
+        self.quota.ended(!is_of_quota && state != TaskState::Canceled);
+        let message = update.status.message.as_ref();
+        let used_up = || Message::text(Role::Agent, "The quota is used up.");
+        let decision =
+            is_of_quota.then(|| account_quotas::decide(&self.agent, task, facts, message));
+        let (signal, event) = match decision.flatten() {
+            Some(Ok(until_ms)) if let Some(until) = clock::at_ms(until_ms) => {
+                self.quota.quotas.close(&self.quota.account, until_ms);
+                self.quota.waiting_since = None;
+                self.agent.quota_used_up(clock::until(&until));
+                let message = update.status.message.get_or_insert_with(used_up);
+                message.parts.push(Part::text(format!("\nThe task waits until {until}.")));
+                tracing::info!(task = %task.id, agent = %self.agent.id, %until, "the agent's quota is used up, the task waits");
+                let next_check = moment().steady + CLOCK_CHECK_INTERVAL;
+                let wakes = moment().at_wall(until_ms).steady.min(next_check);
+                let waits = metadata::waits_for_quota(task, update, &until, clock::now());
+                (Signal::QuotaUsedUp(wakes), waits)
+            }
+            Some(Err(why)) => {
+                let message = update.status.message.get_or_insert_with(used_up);
+                let why = format!("\nThe task does not wait for its quota: {why}.");
+                message.parts.push(Part::text(why));
+                (Signal::Ended(state), TaskEvent::Status(update))
+            }
+            Some(Ok(_)) | None => (Signal::Ended(state), TaskEvent::Status(update)),
+        };
+        payload.events = vec![event];
+        signal
+    }
+
+    /// Records the hub's message with which the agent continues, and sets it as the input of the
+    /// next run.
+    pub(super) fn record_continuation(&mut self) {
+        let task = self.recorder.task();
+        let is_known =
+            self.agent.config.history > 0 || metadata::text(task, "vendorSession").is_some();
+        let Some(message) = quota::continue_message(task, is_known) else { return };
+        let directory = metadata::working_directory(task);
+        let [input, working] = metadata::continues(task, message.clone(), clock::now());
+        self.recorder.record(input);
+        let (client, at) = (self.quota.client.clone(), 0);
+        let start =
+            RunInput { message, client, directory, live: true, goes_on: true, at, by: None };
+        self.start = Some(self.recorded(Box::new(start)));
+        self.recorder.record(working);
+    }
+}
