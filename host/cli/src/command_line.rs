@@ -224,5 +224,6 @@ pub(super) enum Command {
     },
 }
 
-#[cfg(all(test, feature = "hub"))]
+#[cfg(feature = "hub")]
+#[cfg(test)]
 mod tests;

@@ -16,7 +16,8 @@ mod permissions;
 mod remote_commands;
 mod search;
 mod since;
-#[cfg(all(test, feature = "hub"))]
+#[cfg(feature = "hub")]
+#[cfg(test)]
 mod surface;
 mod ui;
 mod usage;

@@ -194,7 +194,8 @@ impl Global {
     }
 }
 
-#[cfg(all(test, feature = "hub"))]
+#[cfg(feature = "hub")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;

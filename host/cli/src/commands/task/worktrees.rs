@@ -388,7 +388,8 @@ fn short(commit: &str) -> &str {
     commit.get(..SHORT_ID).unwrap_or(commit)
 }
 
-#[cfg(all(test, feature = "hub"))]
+#[cfg(feature = "hub")]
+#[cfg(test)]
 mod tests {
     use super::*;
 
