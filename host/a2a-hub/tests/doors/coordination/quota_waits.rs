@@ -18,7 +18,7 @@ use anyhow::{Result, bail, ensure};
 use serde_json::{Map, Value, json};
 use std::{
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 use tokio::time::{sleep, timeout};
 
@@ -34,7 +34,7 @@ fn id(name: &str) -> AgentId {
 
 /// Failure for lack of quota, which resets after `seconds` if they are known.
 fn used_up(seconds: Option<u64>) -> Ended {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = jiff::Timestamp::now().as_second().unsigned_abs();
     let resets_at = seconds.map(|seconds| now + seconds);
     let message = Some(Message::text(Role::Agent, "You've hit your limit."));
     let facts = json!({ "reason": "rate_limited", "quotaResetsAt": resets_at });

@@ -30,18 +30,21 @@ async fn killed_hub_loses_no_change_for_resuming_client() -> Result<()> {
     let client = Client::http(&hub);
     let mut events = listen(&client).await?;
     let start = events.last_event_id().context("no id")?.to_owned();
-    let listening = tokio::spawn(async move { changes(&mut events, None).await });
-    let (working, _updates) = stream(&client, "guest", "count 1000").await?;
-    let asked = send(&client, "guest", "ask").await?;
-    // Tasks begin and end while the hub is killed.
-    let busy = {
-        let client = client.clone();
-        tokio::spawn(async move { while send(&client, "echo", "busy").await.is_ok() {} })
+    let killed = async {
+        let (working, _updates) = stream(&client, "guest", "count 1000").await?;
+        let asked = send(&client, "guest", "ask").await?;
+        // Tasks begin and end while the hub is killed.
+        let busy = async { while send(&client, "echo", "busy").await.is_ok() {} };
+        let kill = async {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            hub.kill9().await
+        };
+        let ((), killed) = tokio::join!(busy, kill);
+        killed?;
+        anyhow::Ok((working, asked))
     };
-    tokio::time::sleep(Duration::from_millis(700)).await;
-    hub.kill9().await?;
-    busy.await?;
-    let seen = timeout(Duration::from_secs(20), listening).await???;
+    let both = async { tokio::try_join!(changes(&mut events, None), killed) };
+    let (seen, (working, asked)) = timeout(Duration::from_secs(60), both).await??;
     assert!(seen.len() > 9, "{seen:?}");
 
     hub.restart().await?;

@@ -133,6 +133,7 @@ mod tests {
         TaskId::new(name)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "an arbitrary starting point")]
     fn clock() -> impl Fn(u64) -> Moment {
         let begin = Moment { steady: Instant::now(), wall_ms: 1_000_000 };
         move |seconds| begin.after(Duration::from_secs(seconds))

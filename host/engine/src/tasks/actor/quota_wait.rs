@@ -47,14 +47,12 @@ impl TaskActor {
 
     /// Signal of a waiting task that looks at the clocks.
     pub(super) fn quota_time(&mut self) -> Signal {
-        match self.quota.longest {
+        if self.quota.longest.is_none() {
             // It waited before the operator changed the setting.
-            None => Signal::QuotaReset,
-            Some(_) => match self.quota.begins() {
-                Signal::Turn => Signal::QuotaReset,
-                later => later,
-            },
+            return Signal::QuotaReset;
         }
+        let signal = self.quota.begins();
+        if signal == Signal::Turn { Signal::QuotaReset } else { signal }
     }
 
     /// Lets a waiting task try now, as a person asks.

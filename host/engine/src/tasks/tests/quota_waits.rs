@@ -12,7 +12,8 @@ fn waiting_config() -> AgentConfig {
 }
 
 /// Failure for lack of quota, with this time of the reset.
-fn used_up(resets_at: serde_json::Value) -> Ended {
+fn used_up(resets_at: impl Into<serde_json::Value>) -> Ended {
+    let resets_at = resets_at.into();
     let message = Some(Message::text(Role::Agent, "You've hit your limit"));
     let facts = json!({ "reason": "rate_limited", "quotaResetsAt": resets_at, "cost_usd": 1.0 });
     let metadata = facts.as_object().cloned();
