@@ -2,7 +2,7 @@
 
 use crate::{
     Exit, Format, Global, block_on,
-    client::hub_client::Client,
+    client::{hub_client::Client, signals::LeaveSignals},
     ui::{
         render::text,
         text::{FAINT, PLAIN, Text, style_of},
@@ -13,7 +13,6 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 use std::pin::pin;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Most characters of a member of an event.
 const MAX_TEXT: usize = 200;
@@ -44,12 +43,12 @@ pub(crate) struct EventsArgs {
 pub(crate) fn events(global: &Global, args: &EventsArgs) -> anyhow::Result<Exit> {
     block_on(async {
         let console = global.console();
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut signals = LeaveSignals::new()?;
         let mut unread = pin!(console.unread());
         let mut cursor = None;
         let ended = tokio::select! {
             ended = follow(global, args, &mut cursor) => ended.map(|()| Exit::Done),
-            _ = interrupt.recv() => Ok(Exit::Interrupted),
+            _ = signals.next() => Ok(Exit::Interrupted),
             () = &mut unread => return Ok(Exit::Interrupted),
         };
         if let Some(cursor) = cursor {

@@ -24,4 +24,5 @@ pub mod search;
 mod surface;
 pub mod task;
 pub mod text;
+pub mod timeline;
 pub mod usage;

@@ -595,8 +595,6 @@ impl Measured<'_> {
 
 /// Keeps only the latest `length` messages of the task.
 fn latest(mut task: Task, length: Option<usize>) -> Task {
-    if let Some(length) = length {
-        task.keep_latest(length);
-    }
+    length.into_iter().for_each(|length| task.keep_latest(length));
     task
 }

@@ -71,8 +71,8 @@ impl LoginWait {
         loop {
             let (programs, user) = (Arc::clone(&self.programs), self.user.clone());
             let directory = self.directory.clone();
-            let look = move || programs.login_of(&user, directory.as_deref());
-            let chosen = run_blocking(look).await;
+            let choose = move || programs.login_of(&user, directory.as_deref());
+            let chosen = run_blocking(choose).await;
             let login = match chosen.map_err(|why| Failure::Internal(why.to_string()))? {
                 Ok(None) => return Ok(()),
                 Ok(Some(login)) => login,

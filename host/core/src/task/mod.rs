@@ -16,7 +16,6 @@ pub mod recovery;
 pub mod replay;
 pub mod span;
 pub mod state;
-pub mod timeline;
 pub mod trace_context;
 pub mod tree_budget;
 pub mod unattended;

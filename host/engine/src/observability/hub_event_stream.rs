@@ -81,7 +81,7 @@ impl HubEventStream {
         after: Option<&str>,
     ) -> Result<Self, ResumeFailure> {
         let latest = log.latest_change().await?;
-        let (position, is_behind) = match after {
+        let (position, lags) = match after {
             None => (StreamCursor { changes: latest, partial: None }, false),
             Some(text) => {
                 let position = StreamCursor::parse(text).ok_or_else(|| no_cursor(text, &latest))?;
@@ -97,7 +97,7 @@ impl HubEventStream {
             tenant,
             sent: position.to_string(),
             position,
-            is_behind,
+            lags,
             retry_at: None,
             is_subscribed: false,
             seq: 0,
@@ -133,7 +133,7 @@ impl HubEventStream {
             changes.seq = event.seq;
             changes.is_subscribed = true;
             if event.what.is_task_change() {
-                changes.is_behind = true;
+                changes.lags = true;
             } else {
                 self.received.push_back(event);
             }
@@ -196,7 +196,7 @@ struct ChangeReader {
     /// that resumes after them gets the changes that it has not received.
     sent: String,
     /// True if the store may have changes that were not read.
-    is_behind: bool,
+    lags: bool,
     /// Time of the next attempt, after the store could not be read.
     retry_at: Option<Instant>,
     /// True once the stream has begun with its first event.
@@ -208,14 +208,12 @@ struct ChangeReader {
 impl ChangeReader {
     /// True if changes are to be read now.
     fn is_due(&self) -> bool {
-        self.is_behind
-            && self.is_subscribed
-            && self.retry_at.is_none_or(|time| time <= Instant::now())
+        self.lags && self.is_subscribed && self.retry_at.is_none_or(|time| time <= Instant::now())
     }
 
     /// Waits until changes are to be read again after a failure.
     async fn wait(&self) {
-        match self.retry_at.filter(|_| self.is_behind) {
+        match self.retry_at.filter(|_| self.lags) {
             Some(time) => sleep_until(time).await,
             None => pending().await,
         }
@@ -241,7 +239,7 @@ impl ChangeReader {
             events.extend(of_change.into_iter().skip(sent.map_or(0, |(_, part)| part)));
         }
         self.position = StreamCursor { changes: next, partial: None };
-        self.is_behind = !is_last;
+        self.lags = !is_last;
         self.retry_at = None;
         Ok(events)
     }

@@ -181,7 +181,7 @@ mod tests {
         insta::assert_snapshot!(told.join("\n"), @r#"
         Ping
         Ping
-        WatchHub
+        WatchHub(Resumable { after: None })
         for acme GetAgent { id: AgentId("echo") }
         InvalidParams: `params`: missing field `agentId`
         InvalidRequest: the body must be a JSON object

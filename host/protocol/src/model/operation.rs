@@ -85,8 +85,8 @@ pub use timeline::{TimelineCursor, TimelineEntry, TimelineKind, TimelinePage, Ti
 pub use tree::{TaskTree, TreeQuery, TreeQuestion, TreeTask};
 pub use triggers::{TriggerAnswer, TriggerInfo, TriggerRequest, TriggerRun};
 pub use upkeep::{
-    AgentBrief, CompilingPlugin, HubStart, HubStatus, LeftOut, OpenStreams, Pong, RejectedPlugin,
-    Reloaded, StorageCondition,
+    AgentBrief, CompilingPlugin, Deregistered, HubStart, HubStatus, LeftOut, OpenStreams, Pong,
+    RejectedPlugin, Reloaded, StorageCondition,
 };
 pub use usage::{UsageFigures, UsageGroup, UsageKey, UsageQuery, UsageReport};
 pub use watch::EventWatch;
@@ -596,18 +596,4 @@ pub struct AgentInfo {
     /// flow file with `listed = false`. Absent if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unlisted: bool,
-}
-
-/// Deregistered agent: the answer to `hub/agents/deregister`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Deregistered {
-    /// Id of the agent.
-    pub agent_id: AgentId,
-    /// Source of the agent: `built-in`, `acp`, `native`, the file's name of a plug-in, or a remote
-    /// agent's URL.
-    pub source: String,
-    /// True if the agent returns with the next start of the hub, or earlier with
-    /// `hub/agents/reload`.
-    pub returns_on_restart: bool,
 }

@@ -91,16 +91,16 @@ async fn refused_append_is_no_change(storage: &impl Storage) {
 }
 
 async fn deleted_task_leaves_no_change(storage: &impl Storage) {
-    let (gone, stays) = (TaskId::fresh(), TaskId::fresh());
+    let (deleted, stays) = (TaskId::fresh(), TaskId::fresh());
     let start = storage.latest_change().await.unwrap();
     let end = status(TaskState::Completed, 2, None);
     storage
-        .append(&gone, 0, vec![created(&gone, "c"), status(TaskState::Working, 1, None), end])
+        .append(&deleted, 0, vec![created(&deleted, "c"), status(TaskState::Working, 1, None), end])
         .await
         .unwrap();
     storage.append(&stays, 0, vec![created(&stays, "c")]).await.unwrap();
     let latest = storage.latest_change().await.unwrap();
-    assert_eq!(storage.forget_tasks(vec![gone]).await, Ok(1));
+    assert_eq!(storage.forget_tasks(vec![deleted]).await, Ok(1));
     assert_eq!(storage.latest_change().await.unwrap(), latest, "numbers are not used again");
     let listed = all(storage, &start).await;
     assert_eq!(listed.iter().map(|change| &change.task).collect::<Vec<_>>(), [&stays]);
@@ -109,14 +109,14 @@ async fn deleted_task_leaves_no_change(storage: &impl Storage) {
 async fn changes_belong_to_their_tenant(storage: &impl Storage) {
     let acme = TenantId::parse("acme").unwrap();
     let start = storage.latest_change().await.unwrap();
-    let (own, theirs) = (TaskId::fresh(), TaskId::fresh());
-    storage.append(&own, 0, vec![created(&own, "c")]).await.unwrap();
+    let (ours, theirs) = (TaskId::fresh(), TaskId::fresh());
+    storage.append(&ours, 0, vec![created(&ours, "c")]).await.unwrap();
     let mut of_acme = Arc::unwrap_or_clone(created(&theirs, "c"));
     if let TaskEvent::Created(created) = &mut of_acme {
         created.tenant = acme.clone();
     }
     storage.append(&theirs, 0, vec![Arc::new(of_acme)]).await.unwrap();
-    for (tenant, task) in [(TenantId::default(), &own), (acme, &theirs)] {
+    for (tenant, task) in [(TenantId::default(), &ours), (acme, &theirs)] {
         let page = page(storage, &start, Some(&tenant), 10).await;
         assert_eq!(page.changes.iter().map(|it| &it.task).collect::<Vec<_>>(), [task]);
         assert!(page.changes.iter().all(|it| *it.context.tenant() == tenant));
@@ -152,8 +152,8 @@ async fn foreign_cursor_is_refused(storage: &impl Storage, other: &impl Storage)
     let foreign = other.latest_change().await.unwrap();
     let read = storage.changes(&foreign, None, 1).await;
     assert_eq!(read, Ok(ChangesAfter::Lost(CursorLoss::Foreign)));
-    let own = storage.latest_change().await.unwrap().to_string();
-    let (history, number) = own.rsplit_once('-').unwrap();
+    let ours = storage.latest_change().await.unwrap().to_string();
+    let (history, number) = ours.rsplit_once('-').unwrap();
     let ahead = number.parse::<u64>().unwrap() + 1;
     let ahead = format!("{history}-{ahead}").parse().unwrap();
     let read = storage.changes(&ahead, None, 1).await;

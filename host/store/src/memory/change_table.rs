@@ -10,12 +10,12 @@ use std::{collections::VecDeque, sync::Arc};
 pub(super) struct MemoryChanges {
     pub(super) history: String,
     pub(super) latest: u64,
-    pub(super) kept: VecDeque<TaskChange>,
+    pub(super) changes: VecDeque<TaskChange>,
 }
 
 impl Default for MemoryChanges {
     fn default() -> Self {
-        Self { history: TaskId::fresh().as_str().to_owned(), latest: 0, kept: VecDeque::new() }
+        Self { history: TaskId::fresh().as_str().to_owned(), latest: 0, changes: VecDeque::new() }
     }
 }
 
@@ -31,7 +31,7 @@ impl MemoryChanges {
             return;
         }
         self.latest += 1;
-        self.kept.push_back(TaskChange {
+        self.changes.push_back(TaskChange {
             number: self.latest,
             task: head.task.clone(),
             context: head.context.clone(),
@@ -40,8 +40,8 @@ impl MemoryChanges {
             at_ms: clock::now_ms(),
             moves: Moves::of(before, events),
         });
-        if self.kept.len() as u64 > MAX_CHANGES {
-            self.kept.pop_front();
+        if self.changes.len() as u64 > MAX_CHANGES {
+            self.changes.pop_front();
         }
     }
 }

@@ -21,12 +21,12 @@ impl ChangeLog for MemoryStorage {
         limit: usize,
     ) -> Result<ChangesAfter, StorageError> {
         let inner = self.lock();
-        let MemoryChanges { history, latest, kept } = &inner.changes;
+        let MemoryChanges { history, latest, changes } = &inner.changes;
         let end = (after.history == *history).then_some(*latest);
-        if let Err(loss) = judge(after.number, end, kept.front().map(|oldest| oldest.number)) {
+        if let Err(loss) = judge(after.number, end, changes.front().map(|oldest| oldest.number)) {
             return Ok(ChangesAfter::Lost(loss));
         }
-        let later = kept.iter().filter(|change| change.number > after.number);
+        let later = changes.iter().filter(|change| change.number > after.number);
         let examined: Vec<_> = later.take(limit).collect();
         let number = examined.last().map_or(after.number, |last| last.number);
         let is_last = examined.len() < limit;

@@ -21,8 +21,9 @@ impl ChangeLog for SqliteStorage {
         tenant: Option<&TenantId>,
         limit: usize,
     ) -> Result<ChangesAfter, StorageError> {
-        let (own, cursor, tenant) = (Arc::clone(&self.history), cursor.clone(), tenant.cloned());
-        self.readers.read(move |db| after(db, &own, &cursor, tenant.as_ref(), limit)).await
+        let (current, cursor, tenant) =
+            (Arc::clone(&self.history), cursor.clone(), tenant.cloned());
+        self.readers.read(move |db| after(db, &current, &cursor, tenant.as_ref(), limit)).await
     }
 }
 

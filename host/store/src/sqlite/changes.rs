@@ -81,9 +81,9 @@ fn number(db: &Connection, sql: &str) -> rusqlite::Result<Option<u64>> {
 pub(in crate::sqlite) fn end_of(
     db: &Connection,
     history: &str,
-    own: &str,
+    current: &str,
 ) -> rusqlite::Result<Option<u64>> {
-    if history == own {
+    if history == current {
         return latest(db).map(Some);
     }
     let sql = "SELECT number FROM change_histories WHERE id = ?1";
@@ -96,17 +96,17 @@ pub(in crate::sqlite) fn end_of(
     next.map_or_else(|| latest(db).map(Some), |after| Ok(Some(after.unsigned_abs())))
 }
 
-/// Changes after a cursor; `own` is the history of this opening.
+/// Changes after a cursor; `current` is the history of this opening.
 pub(in crate::sqlite) fn after(
     db: &Connection,
-    own: &str,
+    current: &str,
     cursor: &ChangeCursor,
     tenant: Option<&TenantId>,
     limit: usize,
 ) -> Result<ChangesAfter, SqliteFailure> {
     // One moment for all statements.
     let moment = db.unchecked_transaction()?;
-    let end = end_of(&moment, &cursor.history, own)?;
+    let end = end_of(&moment, &cursor.history, current)?;
     let oldest = number(&moment, "SELECT min(number) FROM changes")?;
     if let Err(loss) = judge(cursor.number, end, oldest) {
         return Ok(ChangesAfter::Lost(loss));
@@ -125,7 +125,7 @@ pub(in crate::sqlite) fn after(
             changes.push(change(row)?);
         }
     }
-    let next = ChangeCursor { history: own.to_owned(), number: last };
+    let next = ChangeCursor { history: current.to_owned(), number: last };
     Ok(ChangesAfter::Page(ChangePage { changes, next, is_last: examined < limit }))
 }
 

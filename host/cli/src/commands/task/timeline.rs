@@ -87,7 +87,7 @@ fn timeline_text(page: &Value, now: Timestamp, columns: Option<usize>) -> Text {
     for entry in entries {
         let kind = text(&entry["kind"]);
         let state = entry["state"].as_str().filter(|_| kind == "state" || kind == "question");
-        let what = match state {
+        let event_words = match state {
             Some(state) => Cell::styled(style_of(state), state),
             None => kind.into(),
         };
@@ -99,7 +99,7 @@ fn timeline_text(page: &Value, now: Timestamp, columns: Option<usize>) -> Text {
         table.row([
             seq.into(),
             past(&entry["at"], now, columns).into(),
-            what,
+            event_words,
             by.into(),
             words(entry).into(),
         ]);

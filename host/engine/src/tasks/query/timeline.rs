@@ -2,7 +2,7 @@
 
 use super::search::TaskHistory;
 use crate::error::HubError;
-use a2a_hub_core::task::timeline::Timeline;
+use a2a_hub_core::timeline::Timeline;
 use a2a_hub_protocol::{
     error::A2aError,
     operation::{TimelinePage, TimelineQuery},

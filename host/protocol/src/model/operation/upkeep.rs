@@ -226,3 +226,17 @@ pub struct RejectedPlugin {
     /// Reason for the rejection, and the remedy.
     pub error: String,
 }
+
+/// Deregistered agent: the answer to `hub/agents/deregister`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deregistered {
+    /// Id of the agent.
+    pub agent_id: AgentId,
+    /// Source of the agent: `built-in`, `acp`, `native`, the file's name of a plug-in, or a remote
+    /// agent's URL.
+    pub source: String,
+    /// True if the agent returns with the next start of the hub, or earlier with
+    /// `hub/agents/reload`.
+    pub returns_on_restart: bool,
+}

@@ -1,10 +1,13 @@
 //! Timeline of a task: the events of its log as entries of one line each.
 
-use super::{
-    metadata::REASON,
-    tree_budget::{COST_USD, USAGE},
+use crate::{
+    access_control::Principal,
+    task::{
+        metadata::REASON,
+        tree_budget::{COST_USD, USAGE},
+    },
+    text::plain_text::line,
 };
-use crate::{access_control::Principal, text::plain_text::line};
 use a2a_hub_protocol::{
     event::{ArtifactUpdate, Created, SequencedEvent, StatusUpdate, TaskEvent},
     id::{AgentId, ArtifactId, QuestionId, TaskId},
@@ -123,9 +126,9 @@ impl Timeline {
                 continue;
             }
             let text = format!("gave work to {agent}");
-            let place = entries.partition_point(|entry| entry.at.as_str() <= created);
+            let index = entries.partition_point(|entry| entry.at.as_str() <= created);
             entries.insert(
-                place,
+                index,
                 TimelineEntry {
                     task_id: Some(task.clone()),
                     agent_id: Some(agent.clone()),
