@@ -6,6 +6,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::{self, Command, ExitCode},
+    sync::{Mutex, PoisonError},
 };
 
 use anyhow::{Context as _, Result};
@@ -67,6 +68,9 @@ impl Checks {
 /// Name under which cargo calls this program in place of rustc.
 const NAME: &str = "lint-once";
 
+/// True once this process has made the copy.
+static COPIED: Mutex<bool> = Mutex::new(false);
+
 /// Command of cargo that lints each file once: as a part of its crate's tests, not again for
 /// dependent crates, and not again until the file changes. A crate whose files passed clippy is
 /// compiled with rustc's lints only if a dependency changed. Cargo calls a copy of this program in
@@ -80,7 +84,12 @@ pub(crate) fn checked_cargo(root: &Path, checks: Checks) -> Result<Command> {
         // A process that runs the previous copy keeps its file.
         fs::rename(&unfinished, &copy)
     };
-    put().with_context(|| format!("cannot write {}", copy.display()))?;
+    // The first build may replace the program, so that a second copy would find no file.
+    let mut is_there = COPIED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*is_there {
+        put().with_context(|| format!("cannot write {}", copy.display()))?;
+        *is_there = true;
+    }
     let (name, value) = CLIPPY_ARGUMENTS;
     let mut cargo = cargo(root);
     cargo.env(name, value).env(WRAPPER, copy).env(CHECKS, checks.name());
