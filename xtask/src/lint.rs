@@ -6,7 +6,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::{self, Command, ExitCode},
-    sync::{Mutex, PoisonError},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::{Context as _, Result};
@@ -69,7 +69,7 @@ impl Checks {
 const NAME: &str = "lint-once";
 
 /// True once this process has made the copy.
-static COPIED: Mutex<bool> = Mutex::new(false);
+static COPIED: AtomicBool = AtomicBool::new(false);
 
 /// Command of cargo that lints each file once: as a part of its crate's tests, not again for
 /// dependent crates, and not again until the file changes. A crate whose files passed clippy is
@@ -85,10 +85,9 @@ pub(crate) fn checked_cargo(root: &Path, checks: Checks) -> Result<Command> {
         fs::rename(&unfinished, &copy)
     };
     // The first build may replace the program, so that a second copy would find no file.
-    let mut is_there = COPIED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !*is_there {
+    if !COPIED.load(Ordering::Relaxed) {
         put().with_context(|| format!("cannot write {}", copy.display()))?;
-        *is_there = true;
+        COPIED.store(true, Ordering::Relaxed);
     }
     let (name, value) = CLIPPY_ARGUMENTS;
     let mut cargo = cargo(root);
