@@ -9,7 +9,7 @@
 //! | `[[think]]` | some reasoning before the answer |
 //! | `[[error:CODE]]` | an HTTP error, always |
 //! | `[[error:CODE:N]]` | an HTTP error, the first N times this prompt comes |
-//! | `[[usedup:5]]` | in place of the last answer: the error 429, which resets in 5 seconds |
+//! | `[[usedup:5]]` | in place of the last answer: the error 429, for 5 seconds from the first on |
 //! | `[[errstream]]` | an error event in the middle of the answer |
 //! | `[[drop]]` | the connection is cut in the middle of the answer |
 //! | `[[hang]]` | no answer at all |
@@ -48,8 +48,11 @@ use parking_lot::Mutex;
 use parsed_request::ParsedRequest;
 use plan::Plan;
 use serde_json::{Value, json};
-use std::{collections::HashMap, future, io, net::TcpListener, sync::Arc};
-use tokio::runtime::{Builder, Runtime};
+use std::{collections::HashMap, future, io, net::TcpListener, sync::Arc, time::Duration};
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::Instant,
+};
 
 /// CLIs send their whole history with each turn; the largest prompt that one of them takes is 10
 /// MB.
@@ -83,6 +86,8 @@ struct Shared {
     canned: Mutex<Vec<CannedAnswer>>,
     /// How often each prompt was refused already.
     refused: Mutex<HashMap<String, u32>>,
+    /// When the quota of each prompt with `usedup` resets: counted from its first refusal.
+    resets: Mutex<HashMap<String, Instant>>,
 }
 
 impl ModelServer {
@@ -209,15 +214,16 @@ async fn speak(
     let scripted = shared.dialogue.lock().as_ref().and_then(|it| Plan::scripted(it, &parsed));
     let canned = || shared.canned_answer(path, &parsed).map(|it| Plan::canned(&it, &parsed));
     let plan = scripted.or_else(canned).unwrap_or_else(|| Plan::for_request(&parsed));
-    if let Some(status) = plan.refusal.and_then(|refusal| shared.refuses(refusal, &parsed.prompt)) {
-        let resets_in = plan.refusal.and_then(|refusal| refusal.resets_in);
-        let limit = resets_in
-            .map(|seconds| format!(": the quota is used up, try again in {seconds} seconds"));
-        return refuse(
-            dialect,
-            status,
-            &format!("mock error {status}{}", limit.unwrap_or_default()),
-        );
+    if let Some(seconds) = plan.refusal.and_then(|refusal| refusal.resets_in) {
+        if let Some(remaining) = shared.until_reset(&parsed.prompt, seconds) {
+            let remaining = remaining.as_secs() + 1;
+            let message = format!("the quota is used up, try again in {remaining} seconds");
+            return refuse(dialect, 429, &format!("mock error 429: {message}"));
+        }
+    } else if let Some(status) =
+        plan.refusal.and_then(|refusal| shared.refuses(refusal, &parsed.prompt))
+    {
+        return refuse(dialect, status, &format!("mock error {status}"));
     }
     if plan.hangs {
         future::pending::<()>().await;
@@ -257,6 +263,15 @@ impl Shared {
         let canned = self.canned.lock();
         let fitting = canned.iter().find(|it| it.fits(path, &parsed.prompt))?;
         Some(fitting.answer.clone())
+    }
+
+    /// Time until the quota of `prompt` resets, `seconds` after the first call; `None` afterwards.
+    fn until_reset(&self, prompt: &str, seconds: u32) -> Option<Duration> {
+        let now = Instant::now();
+        let mut resets = self.resets.lock();
+        let first = now + Duration::from_secs(seconds.into());
+        let until = *resets.entry(prompt.to_owned()).or_insert(first);
+        until.checked_duration_since(now).filter(|remaining| !remaining.is_zero())
     }
 
     /// The status to refuse `prompt` with, until it was refused as often as the plan says.

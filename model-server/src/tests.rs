@@ -108,6 +108,17 @@ async fn errors_last_as_often_as_asked() {
 }
 
 #[tokio::test]
+async fn quota_resets_after_its_seconds() {
+    let server = ModelServer::start().unwrap();
+    for path in PATHS {
+        let prompt = format!("[[usedup:1]] {path}");
+        assert_eq!(post(&server, path, &prompt).await.status(), 429);
+        tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+        assert_eq!(post(&server, path, &prompt).await.status(), 200);
+    }
+}
+
+#[tokio::test]
 async fn it_asks_for_the_key_that_it_was_given() {
     let server = ModelServer::start().unwrap().with_key("sesame");
     for path in PATHS {

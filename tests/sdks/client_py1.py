@@ -1,10 +1,12 @@
 """Drives an agent with the Python SDK for A2A 1.0: `client_py1.py URL BINDING`.
 
-With `A2A_KEY` in the environment it authenticates by the scheme that the card declares.
+With `A2A_KEY` in the environment it authenticates by the scheme that the card declares. With `A2A_CA` it trusts
+that certificate, and shows those of `A2A_CERT` and `A2A_CERT_KEY`.
 """
 
 import asyncio
 import os
+import ssl
 import sys
 import uuid
 
@@ -43,6 +45,26 @@ KEY = os.environ.get('A2A_KEY')
 CARD = {'headers': {'Authorization': f'Bearer {KEY}'}} if KEY else {}
 
 
+CA, CERT, CERT_KEY = (os.environ.get(name) for name in ['A2A_CA', 'A2A_CERT', 'A2A_CERT_KEY'])
+
+
+def verify():
+    """Certificates of HTTP."""
+    if not CA:
+        return True
+    context = ssl.create_default_context(cafile=CA)
+    context.load_cert_chain(CERT, CERT_KEY)
+    return context
+
+
+def channel(target):
+    """Connection of gRPC, with the same certificates."""
+    if not CA:
+        return grpc.aio.insecure_channel(target)
+    ca, cert, key = (open(path, 'rb').read() for path in [CA, CERT, CERT_KEY])
+    return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(ca, key, cert))
+
+
 class Key(CredentialService):
     """Credential for each scheme of the card."""
 
@@ -54,7 +76,7 @@ class Driver:
     """Agent, as seen by clients with different settings."""
 
     def __init__(self):
-        self.http = httpx.AsyncClient()
+        self.http = httpx.AsyncClient(verify=verify())
         self.card = None
         self.blocking = self.streaming = self.polling = None
 
@@ -74,7 +96,8 @@ class Driver:
     async def client(self, **temper):
         config = ClientConfig(
             supported_protocol_bindings=[BINDING],
-            grpc_channel_factory=grpc.aio.insecure_channel,
+            httpx_client=self.http if CA else None,
+            grpc_channel_factory=channel,
             **temper,
         )
         interceptors = [AuthInterceptor(Key())] if KEY else []

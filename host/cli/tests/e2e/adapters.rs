@@ -2,7 +2,6 @@
 //! loopback: a table of vendors, a function for each requirement, and a test for each pair.
 
 mod claude_quota;
-mod codex_quota;
 mod confined;
 mod conversations;
 mod hub_tools;

@@ -4,12 +4,13 @@
 
 use crate::stage::{GRANT, artifact, get, said, send, state, stream};
 use a2a_hub_tests::{Client, TestHub, message_to, tenants::new_key, test_guests};
+use a2a_hub_tls::testing::{TestCa, TestCertificate};
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -154,20 +155,61 @@ impl Reference {
 
 /// Runs all steps of an SDK's client against an agent, as the hub's own user.
 async fn drive(sdk: Sdk, binding: &str) -> Result<()> {
-    drive_as(sdk, binding, None).await
+    let place = sdk.find()?;
+    let hub = start("").await?;
+    let url = format!("http://{}{}", hub.http(), sdk.endpoint(binding));
+    finish_driver(&hub, sdk, binding, sdk.driver(&place, &url, binding)).await
 }
 
-/// Runs all steps of an SDK's client against an agent; `person` sends a key, by the scheme that the
-/// card declares.
-async fn drive_as(sdk: Sdk, binding: &str, person: Option<&str>) -> Result<()> {
+/// Starts a hub with the test guests and further settings.
+async fn start(settings: &str) -> Result<TestHub> {
+    let config = format!("default_agent = \"guest\"\n{GRANT}\n{settings}");
+    TestHub::builder().config(config).plugin("guest", test_guests()?).start().await
+}
+
+/// Runs all steps of an SDK's client, which sends a person's key by the scheme that the card
+/// declares.
+async fn drive_with_key(sdk: Sdk, binding: &str) -> Result<()> {
     let place = sdk.find()?;
-    let config = format!("default_agent = \"guest\"\n{GRANT}");
-    let hub = TestHub::builder().config(config).plugin("guest", test_guests()?).start().await?;
+    let hub = start("").await?;
     let url = format!("http://{}{}", hub.http(), sdk.endpoint(binding));
     let mut driver = sdk.driver(&place, &url, binding);
-    if let Some(person) = person {
-        driver.env("A2A_KEY", new_key(&hub, person).await?);
-    }
+    driver.env("A2A_KEY", new_key(&hub, "ada").await?);
+    finish_driver(&hub, sdk, binding, driver).await
+}
+
+/// Runs all steps of an SDK's client over TLS: that of Python shows a certificate, and that of
+/// JavaScript sends a key.
+async fn drive_over_tls(sdk: Sdk, binding: &str) -> Result<()> {
+    let place = sdk.find()?;
+    let (files, ca) = (tempfile::tempdir()?, TestCa::new());
+    let dir = files.path();
+    let addresses = &["127.0.0.1".parse()?];
+    ca.issue(TestCertificate { addresses, ..TestCertificate::default() }).write(dir, "hub");
+    let ada = TestCertificate { dns: &["ada.example"], ..TestCertificate::default() };
+    let (cert, cert_key) = ca.issue(ada).write(dir, "ada");
+    let ca_file = dir.join("ca.pem");
+    fs::write(&ca_file, ca.cert())?;
+    let dir = dir.display();
+    let tls = format!(
+        "[tls]\ncert = '{dir}/hub.pem'\nkey = '{dir}/hub.key'\nclient_ca = '{dir}/ca.pem'\n\
+         client_auth = 'optional'\n[[tls.client]]\nsan = 'ada.example'\nperson = 'ada'\n"
+    );
+    let hub = start(&tls).await?;
+    let key = new_key(&hub, "ada").await?;
+    let url = format!("https://{}{}", hub.http(), sdk.endpoint(binding));
+    let mut driver = sdk.driver(&place, &url, binding);
+    match sdk {
+        Sdk::Py1 | Sdk::Py0 => {
+            driver.env("A2A_CA", ca_file).env("A2A_CERT", cert).env("A2A_CERT_KEY", cert_key)
+        }
+        Sdk::Js1 | Sdk::Js0 => driver.env("NODE_EXTRA_CA_CERTS", ca_file).env("A2A_KEY", key),
+    };
+    finish_driver(&hub, sdk, binding, driver).await
+}
+
+/// Waits for the driver, which must have taken all steps.
+async fn finish_driver(hub: &TestHub, sdk: Sdk, binding: &str, mut driver: Command) -> Result<()> {
     let ran = timeout(WITHIN, driver.output())
         .await
         .with_context(|| format!("the driver is not done after {WITHIN:?}"))??;
@@ -215,12 +257,27 @@ drive! {
 
 #[tokio::test]
 async fn python_1_with_key_on_grpc() -> Result<()> {
-    drive_as(Sdk::Py1, "GRPC", Some("ada")).await
+    drive_with_key(Sdk::Py1, "GRPC").await
 }
 
 #[tokio::test]
 async fn javascript_1_with_key_on_rest() -> Result<()> {
-    drive_as(Sdk::Js1, "HTTP+JSON", Some("ada")).await
+    drive_with_key(Sdk::Js1, "HTTP+JSON").await
+}
+
+#[tokio::test]
+async fn python_1_with_certificate_on_grpc() -> Result<()> {
+    drive_over_tls(Sdk::Py1, "GRPC").await
+}
+
+#[tokio::test]
+async fn python_1_with_certificate_on_rest() -> Result<()> {
+    drive_over_tls(Sdk::Py1, "HTTP+JSON").await
+}
+
+#[tokio::test]
+async fn javascript_1_over_tls_on_jsonrpc() -> Result<()> {
+    drive_over_tls(Sdk::Js1, "JSONRPC").await
 }
 
 /// Generates a test for each SDK and binding in which the hub calls the SDK's agent.

@@ -1,23 +1,17 @@
 //! A used-up quota delays a session, and repeats no work of it.
 
-use super::{
-    KEY,
-    vendors::{CLAUDE, Vendor},
-};
+use super::{KEY, vendors::CLAUDE};
 use crate::stage::{eventually_async, get, no_program_left, state};
 use a2a_hub_tests::message_to;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::{fs, time::Duration};
 
-#[tokio::test]
-async fn session_continues_after_quota_reset() -> Result<()> {
-    continue_after_reset(&CLAUDE).await
-}
-
 /// The quota is used up after the first command, and the hub is killed during the wait: the prompt
 /// is sent once, and the command runs once.
-pub(super) async fn continue_after_reset(vendor: &Vendor) -> Result<()> {
+#[tokio::test]
+async fn session_continues_after_quota_reset() -> Result<()> {
+    let vendor = &CLAUDE;
     let settings = "permissions = 'full'\non_quota = 'wait'";
     let mut stage = vendor.stage_with(Some(KEY), settings).await?;
     let count = stage.hub.workspace().join("count.txt");
