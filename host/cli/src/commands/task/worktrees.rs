@@ -7,11 +7,7 @@ use crate::commands::{
 #[cfg(feature = "hub")]
 use crate::commands::{duration, task::worktree_trust};
 use crate::{
-    Exit, Format, Global, block_on,
-    client::{
-        hub_client::Client,
-        ids::{self, Kind},
-    },
+    Exit, Format, Global,
     ui::{
         render::{counted, list, text},
         text::{FAINT, PLAIN, Text, style_of},
@@ -19,7 +15,11 @@ use crate::{
 };
 #[cfg(feature = "hub")]
 use crate::{
-    ask,
+    ask, block_on,
+    client::{
+        hub_client::Client,
+        ids::{self, Kind},
+    },
     ui::{
         render::ago,
         table::{Cell, Table},
