@@ -82,9 +82,8 @@ impl LoginWait {
                 }
             };
             // One at a time: the next task of the party finds it logged in.
-            let _turn = self.programs.logging_in(&login).await;
-            let (directory, owner) = (self.directory.as_deref(), self.owner.clone());
-            let begun = self.programs.begin_login(&self.user, directory, owner, &self.files);
+            let _turn = self.programs.logging_in(&login.name).await;
+            let begun = self.programs.begin_login(login, self.owner.clone(), &self.files);
             let Some(command) = begun.await? else { return Ok(()) };
             let Some(failure) = self.relay(command).await? else { return Ok(()) };
             let again = "Answer this question, with any text, to try the login again.";

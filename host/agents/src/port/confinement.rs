@@ -253,7 +253,7 @@ impl Confining {
 
     /// Paths that the program does not see, even inside its workspace.
     fn hidden(&self) -> Vec<PathBuf> {
-        [hidden_paths(&self.data_dir), self.logins.hidden()].concat()
+        hidden_paths(&self.data_dir, &self.logins)
     }
 
     /// Those stores of objects that a program may read: directories at their own paths, and in no
@@ -287,7 +287,7 @@ impl Confining {
 }
 
 /// Paths that no confined program sees, even inside its workspace. Blocks on the disk.
-pub(crate) fn hidden_paths(data_dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn hidden_paths(data_dir: &Path, logins: &Logins) -> Vec<PathBuf> {
     let homes = config::environment(&["HOME".to_owned()].into());
     let secrets = homes.iter().flat_map(|(_, home)| {
         let secrets = SECRETS.iter().map(|name| Path::new(home).join(name));
@@ -295,7 +295,7 @@ pub(crate) fn hidden_paths(data_dir: &Path) -> Vec<PathBuf> {
         secrets.filter_map(|path| fs::canonicalize(path).ok())
     });
     let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
-    secrets.chain([data_dir]).collect()
+    secrets.chain([data_dir]).chain(logins.hidden()).collect()
 }
 
 /// Resolves the links of the program's directory, and refuses a link that the agent's programs

@@ -49,15 +49,15 @@ impl Logins {
         (self.config)().is_some_and(|config| !config.login.is_empty())
     }
 
-    /// Directories with vendors' files, which only programs with that login see. Blocks on the
-    /// disk.
+    /// Directories with vendors' files, which only programs with that login see. Missing ones are
+    /// made, so that no program with another login can make them. Blocks on the disk.
     pub(crate) fn hidden(&self) -> Vec<PathBuf> {
         let Some(config) = (self.config)() else { return Vec::new() };
         if config.login.is_empty() {
             return Vec::new();
         }
         let homes = config.login.keys().filter_map(|name| config.login_home(name));
-        homes.chain(config.logins_dir()).filter_map(|path| fs::canonicalize(path).ok()).collect()
+        homes.chain(config.logins_dir()).filter_map(|path| make_home(&path).ok()).collect()
     }
 
     /// Login for a task of `user` in `directory`; none for the operator's own. Blocks on the disk.
@@ -100,20 +100,33 @@ impl Logins {
         if !self.any() {
             return Ok(None);
         }
-        let agent = &self.agent;
-        let chosen =
-            self.choose(user, directory).map_err(|why| Failure::Denied(remedied(&why, agent)))?;
-        if !is_confined && (chosen.is_some() || *user != LoginUser::Operator) {
-            let login = match &chosen {
-                Some(login) => format!("the login `{}`", login.name),
-                None => format!("a task of {user}, while the hub has logins of people"),
-            };
-            return Err(Failure::Denied(format!(
-                "run a program of `{agent}` with {login}: it is not confined, and could read the logins of others; \
-                 set `agents.{agent}.confine = true`"
-            )));
+        let chosen = self.choose(user, directory);
+        let chosen = chosen.map_err(|why| Failure::Denied(remedied(&why, &self.agent)))?;
+        match chosen {
+            Some(login) => self.open(&login, keeps, is_confined).map(Some),
+            None if is_confined || *user == LoginUser::Operator => Ok(None),
+            None => {
+                Err(self
+                    .unconfined(&format!("a task of {user}, while the hub has logins of people")))
+            }
         }
-        let Some(Login { name, home, .. }) = chosen else { return Ok(None) };
+    }
+
+    /// Opens a login for a program. `keeps` are the words of its manifest. Blocks on the disk.
+    ///
+    /// # Errors
+    ///
+    /// The program is not confined, or its files cannot be moved.
+    pub(super) fn open(
+        &self,
+        Login { name, home, .. }: &Login,
+        keeps: Option<&BTreeSet<String>>,
+        is_confined: bool,
+    ) -> Result<ProgramLogin, Failure> {
+        if !is_confined {
+            return Err(self.unconfined(&format!("the login `{name}`")));
+        }
+        let agent = &self.agent;
         let variables = keeps.into_iter().flatten().filter_map(|word| word.strip_prefix('$'));
         let variables: Vec<_> = variables.map(str::to_owned).collect();
         if variables.is_empty() {
@@ -122,12 +135,21 @@ impl Logins {
                  moves its files, so it has one login for all; remove `login.{name}`"
             )));
         }
-        let home = make_home(&home).map_err(|why| {
+        let home = make_home(home).map_err(|why| {
             Failure::Unavailable(format!("open the home of the login `{name}`: {why}"))
         })?;
         let text = home.display().to_string();
         let env = variables.into_iter().map(|variable| (variable, text.clone())).collect();
-        Ok(Some(ProgramLogin { home, env }))
+        Ok(ProgramLogin { home, env })
+    }
+
+    /// Refusal of a program that is not confined, with this login or for this task.
+    fn unconfined(&self, with: &str) -> Failure {
+        let agent = &self.agent;
+        Failure::Denied(format!(
+            "run a program of `{agent}` with {with}: it is not confined, and could read the logins of others; \
+             set `agents.{agent}.confine = true`"
+        ))
     }
 }
 
@@ -214,6 +236,16 @@ mod tests {
             let refused = of(&user, keeps, is_confined).unwrap_err();
             assert!(refused.contains(why), "{user}: {refused}");
         }
+    }
+
+    /// Otherwise a program of another person could put its own files there first.
+    #[test]
+    fn unused_login_is_hidden_too() {
+        let root = tempfile::tempdir().unwrap();
+        let logins = logins(root.path());
+        let home = root.path().join("hub-logins/ada");
+        assert!(!home.exists());
+        assert!(logins.hidden().contains(&home.canonicalize().unwrap_or(home)));
     }
 
     #[test]

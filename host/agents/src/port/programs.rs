@@ -313,7 +313,7 @@ impl Programs {
     pub(crate) fn repository_bounds(&self) -> RepositoryBounds {
         RepositoryBounds {
             workspaces: Some(self.workspaces.granted().to_vec()),
-            hidden: [hidden_paths(&self.data_dir), self.logins.hidden()].concat(),
+            hidden: hidden_paths(&self.data_dir, &self.logins),
         }
     }
 

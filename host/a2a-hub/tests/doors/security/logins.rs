@@ -218,8 +218,13 @@ async fn first_task_logs_in_by_code() -> Result<()> {
     );
     let stage = Stage::new(&login).await?;
     let work = stage.root.join("work");
+    // A program with the login could have put a link in the place of the hub's mark.
+    let target = stage.root.join("target");
+    fs::write(&target, "whole")?;
+    symlink(&target, stage.root.join("logins/bob/.a2a-hub-login-begun"))?;
     let bob = stage.person("bob").await?;
     let asked = stage.run(&bob, "guest", "cat $GUEST_HOME/credentials", &work).await?;
+    assert_eq!(fs::read_to_string(&target)?, "whole", "the link is not followed");
     assert_eq!(state(&asked), "auth-required", "{asked}");
     ensure!(said(&asked).contains("https://login.example/device\ncode ABCD-EFGH"), "{asked}");
     let answer = async |text: &str| {

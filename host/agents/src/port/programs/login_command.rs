@@ -30,8 +30,7 @@ impl LoginCommand {
 }
 
 impl Programs {
-    /// Name of the login for a task of `user` in `directory`; none for the operator's own. Blocks
-    /// on the disk.
+    /// Login for a task of `user` in `directory`; none for the operator's own. Blocks on the disk.
     ///
     /// # Errors
     ///
@@ -40,12 +39,11 @@ impl Programs {
         &self,
         user: &LoginUser,
         directory: Option<&str>,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<Login>, String> {
         let worktree = self.worktree(directory);
         let directory = directory.map_or(self.first_directory(), Path::new);
         let directory = login_directory(directory, worktree.as_ref());
-        let chosen = self.logins.choose(user, &directory);
-        chosen.map(|it| it.map(|login| login.name)).map_err(|why| remedied(&why, &self.agent))
+        self.logins.choose(user, &directory).map_err(|why| remedied(&why, &self.agent))
     }
 
     /// Waits until no other task logs in by this login.
@@ -59,19 +57,15 @@ impl Programs {
         !self.is_empty() && self.logins.any()
     }
 
-    /// Starts the command of the login of a task's party. None if that has no command, or was used
-    /// before, or is the operator's own.
+    /// Starts the command of a login. None if it has no command, or was used before.
     pub(crate) async fn begin_login(
         self: &Arc<Self>,
-        user: &LoginUser,
-        directory: Option<&str>,
+        login: Login,
         owner: String,
         files: &Arc<InstanceFiles>,
     ) -> Result<Option<LoginCommand>, Failure> {
-        let (programs, user, files) = (Arc::clone(self), user.clone(), Arc::clone(files));
-        let directory = directory.map(str::to_owned);
-        let prepare = move || programs.prepare_login(&user, directory.as_deref(), owner, &files);
-        let prepared = run_blocking(prepare).await;
+        let (programs, files) = (Arc::clone(self), Arc::clone(files));
+        let prepared = run_blocking(move || programs.prepare_login(&login, owner, &files)).await;
         let prepared = prepared.map_err(|why| Failure::Internal(why.to_string()))??;
         let Some((launch, begun)) = prepared else { return Ok(None) };
         if let Some(confining) = &self.confining {
@@ -84,17 +78,11 @@ impl Programs {
     /// Prepares the launch of a login command, and the path of its mark. Blocks on the disk.
     fn prepare_login(
         &self,
-        user: &LoginUser,
-        directory: Option<&str>,
+        login: &Login,
         owner: String,
         files: &InstanceFiles,
     ) -> Result<Option<(Launch, PathBuf)>, Failure> {
-        let worktree = self.worktree(directory);
-        let at = directory.map_or(self.first_directory(), Path::new);
-        let at = login_directory(at, worktree.as_ref());
-        let Ok(Some(Login { name, command, .. })) = self.logins.choose(user, &at) else {
-            return Ok(None);
-        };
+        let Login { name, command, .. } = login;
         let Some((program_name, args)) = command.split_first() else { return Ok(None) };
         let Some(program) = self.programs.get(program_name) else {
             let known: Vec<_> = self.programs.keys().map(|name| format!("`{name}`")).collect();
@@ -107,17 +95,20 @@ impl Programs {
         let path = self.path(program_name)?;
         self.guard(program_name, &path)?;
         let keeps = Some(&program.keeps);
-        let login = self.logins.of_program(user, &at, keeps, self.confining.is_some())?;
-        let Some(login) = login else { return Ok(None) };
+        let login = self.logins.open(login, keeps, self.confining.is_some())?;
         let begun = login.home.join(BEGUN);
         let unread = |why: io::Error| {
             Failure::Unavailable(format!("read the home of the login `{name}`: {why}"))
         };
         let is_unused = fs::read_dir(&login.home).map_err(unread)?.next().is_none();
-        if !is_unused && !begun.exists() {
+        if !is_unused && begun.symlink_metadata().is_err() {
             return Ok(None);
         }
-        fs::write(&begun, "").map_err(unread)?;
+        // A program with this login could have made the mark a link: no link is followed.
+        match fs::File::create_new(&begun) {
+            Err(why) if why.kind() != io::ErrorKind::AlreadyExists => return Err(unread(why)),
+            Ok(_) | Err(_) => {}
+        }
         let temporary = self.make_places(files)?;
         let env = self.environment(&program.pass, &[], Some(&login), &path, &temporary);
         let launch = self.placed(Placing {
