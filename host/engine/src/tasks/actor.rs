@@ -115,6 +115,7 @@ impl TaskActor {
         commands: mpsc::Receiver<ActorCommand>,
         timeout: Duration,
         begin: Begin,
+        quotas: AccountQuotas,
     ) -> Self {
         // A question that nobody answers is over at once: the agent gets its timeout.
         let unattended = UnattendedRun::for_task(recorder.task());
@@ -125,7 +126,7 @@ impl TaskActor {
         let (task, now) = (recorder.task(), Instant::now().into_std());
         let queued = |entry| Lifecycle::queued(task.status.state, entry, timeouts, now);
         let mut answers = Answers::default();
-        let mut quota = AccountQuota::new(AccountQuotas::default(), &agent, &task.id);
+        let mut quota = AccountQuota::new(quotas, &agent, &task.id);
         // A replayed agent rejoins its children itself.
         let mut goes_on = !agent.replays();
         let (lifecycle, start, admitted, pending_inputs) = match begin {

@@ -365,10 +365,11 @@ impl Tasks {
         self.running().begin(id.clone(), running.clone());
         let of = Arc::clone(&agent);
         let queue = (self.queue.clone(), context_lock);
-        let actor = TaskActor::new(recorder, agent, queue, orders, timeout, begin);
+        let quotas = self.quotas.clone();
+        let actor = TaskActor::new(recorder, agent, queue, orders, timeout, begin, quotas);
         let actor = actor
             .with_evictions(self.evictions.clone(), weak_commands)
-            .with_quotas(self.quotas.clone())
+            .with_recovered_wait()
             .among(Arc::new(self.clone()));
         // Boxed: a future stores its arguments, and so does each future around it. Moving a box
         // moves only a pointer.

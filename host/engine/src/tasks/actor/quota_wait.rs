@@ -1,11 +1,8 @@
 //! Wait of a task for the quota of its agent's account, as its actor sees it.
 
-use super::{
-    SignalPayload, TaskActor,
-    account_quota::{AccountQuota, CLOCK_CHECK_INTERVAL},
-};
+use super::{SignalPayload, TaskActor, account_quota::CLOCK_CHECK_INTERVAL};
 use crate::tasks::{
-    account_quotas::{self, AccountQuotas, account_of, is_quota_failure, moment},
+    account_quotas::{self, is_quota_failure, moment},
     command::RunInput,
 };
 use a2a_hub_clock as clock;
@@ -19,21 +16,17 @@ use a2a_hub_protocol::{
 use tokio::sync::oneshot;
 
 impl TaskActor {
-    /// Joins the tasks that wait for quotas. A recovered task that waits closes its account.
-    pub(in crate::tasks) fn with_quotas(mut self, quotas: AccountQuotas) -> Self {
-        let task = self.recorder.task();
-        if let Some(until) = metadata::waiting_until(task) {
+    /// Closes the account of a recovered task that waits for its quota.
+    pub(in crate::tasks) fn with_recovered_wait(mut self) -> Self {
+        if let Some(until) = metadata::waiting_until(self.recorder.task()) {
             // A clock that was set must not extend the wait.
             let wait = clock::until(until).min(self.agent.config.quota_wait());
             self.agent.quota_used_up(wait);
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            quotas.close(account_of(&self.agent), clock::now_ms().saturating_add(wait_ms));
+            let until_ms = clock::now_ms().saturating_add(wait_ms);
+            self.quota.quotas.close(&self.quota.account, until_ms);
         }
-        let client = std::mem::take(&mut self.quota.client);
-        let mut quota = AccountQuota::new(quotas, &self.agent, &self.recorder.task().id);
-        quota.client = client;
-        quota.follow(self.lifecycle.waits_for_quota());
-        self.quota = quota;
+        self.quota.follow(self.lifecycle.waits_for_quota());
         self
     }
 
