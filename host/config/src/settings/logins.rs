@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Suffix of the data directory's name for the directory with the homes of logins beside it.
+/// Suffix that makes the name of the logins' directory from that of the data directory.
 const FOLDER_SUFFIX: &str = "-logins";
 
 impl Config {

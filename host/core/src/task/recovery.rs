@@ -219,6 +219,20 @@ mod tests {
     };
     use std::fmt::Write as _;
 
+    /// Task in this state whose agent can do this: it was at work, and nobody asked.
+    fn unfinished(state: TaskState, hold: Option<Resumability>) -> UnfinishedTask {
+        UnfinishedTask {
+            state,
+            queued: false,
+            answered: false,
+            hold,
+            asks: Asks::Itself,
+            has_children: false,
+            is_orphan: false,
+            waits_for_quota: false,
+        }
+    }
+
     /// The agent was at work: none of its work is repeated, even if a child's question was asked or
     /// answered meanwhile.
     #[test]
@@ -226,14 +240,10 @@ mod tests {
         for state in [TaskState::InputRequired, TaskState::AuthRequired] {
             for answered in [false, true] {
                 let left = |hold| UnfinishedTask {
-                    state,
-                    queued: false,
                     answered,
-                    hold: Some(hold),
                     asks: Asks::ForChild,
                     has_children: true,
-                    is_orphan: false,
-                    waits_for_quota: false,
+                    ..unfinished(state, Some(hold))
                 };
                 assert_eq!(left(Resumability::Nothing).recovery(), Recovery::Fail);
                 let tended = left(Resumability::Session);
@@ -254,18 +264,14 @@ mod tests {
             (None, Recovery::Fail),
         ] {
             for (answered, has_children) in [(false, false), (true, false), (false, true)] {
-                let unfinished = UnfinishedTask {
-                    state: TaskState::Working,
-                    queued: false,
+                let waiting = UnfinishedTask {
                     answered,
-                    hold,
-                    asks: Asks::Itself,
                     has_children,
-                    is_orphan: false,
                     waits_for_quota: true,
+                    ..unfinished(TaskState::Working, hold)
                 };
-                assert_eq!(unfinished.recovery(), expected, "{hold:?}");
-                let orphan = UnfinishedTask { is_orphan: true, ..unfinished };
+                assert_eq!(waiting.recovery(), expected, "{hold:?}");
+                let orphan = UnfinishedTask { is_orphan: true, ..waiting };
                 assert_eq!(orphan.recovery(), Recovery::Fail);
             }
         }
@@ -285,16 +291,7 @@ mod tests {
                     Some(Resumability::Nothing),
                     None,
                 ];
-                let left = |hold| UnfinishedTask {
-                    state,
-                    queued,
-                    answered,
-                    hold,
-                    asks: Asks::Itself,
-                    has_children: false,
-                    is_orphan: false,
-                    waits_for_quota: false,
-                };
+                let left = |hold| UnfinishedTask { queued, answered, ..unfinished(state, hold) };
                 let told = holds.map(|hold| format!("{:?}", left(hold).recovery()));
                 writeln!(table, "{}{place}: {}", state.name(), told.join(" | ")).unwrap();
             }
@@ -321,21 +318,7 @@ mod tests {
     #[test]
     fn replayed_parent_gets_question_from_child() {
         let state = TaskState::InputRequired;
-        let left = |hold, asks| {
-            let (queued, answered, is_orphan, has_children) = (false, false, false, false);
-            let hold = Some(hold);
-            UnfinishedTask {
-                state,
-                queued,
-                answered,
-                hold,
-                asks,
-                has_children,
-                is_orphan,
-                waits_for_quota: false,
-            }
-            .recovery()
-        };
+        let left = |hold, asks| UnfinishedTask { asks, ..unfinished(state, Some(hold)) }.recovery();
         assert_eq!(left(Resumability::Replay, Asks::ForChild), Recovery::Replay);
         assert_eq!(left(Resumability::Replay, Asks::Itself), Recovery::Wait);
         assert_eq!(left(Resumability::Session, Asks::ForChild), Recovery::Ask(state));
@@ -347,19 +330,8 @@ mod tests {
     fn children_of_lost_run_are_supervised() {
         use TaskState::{InputRequired, Working};
         let left = |state, asks, answered| {
-            let (queued, is_orphan, has_children) = (false, false, true);
-            let hold = Some(Resumability::Session);
-            UnfinishedTask {
-                state,
-                queued,
-                answered,
-                hold,
-                asks,
-                has_children,
-                is_orphan,
-                waits_for_quota: false,
-            }
-            .recovery()
+            let of_session = unfinished(state, Some(Resumability::Session));
+            UnfinishedTask { asks, answered, has_children: true, ..of_session }.recovery()
         };
         for (state, asks, answered, wanted) in [
             (Working, Asks::Itself, false, Recovery::Tend),

@@ -52,7 +52,7 @@ struct KnownPeople {
     by_name: BTreeMap<PersonName, Person>,
     /// Person of each key, by the key's id.
     keys: HashMap<String, KnownKey>,
-    /// What is known of each person's client certificates.
+    /// Known client certificates of each person.
     certified: HashMap<PersonName, CertifiedPerson>,
     /// True once this process has known a person.
     has_known_any: bool,
