@@ -19,6 +19,7 @@
 //! In [`rounds`], agents see the board in rounds, and contribute what they want.
 
 mod board;
+mod refusal;
 pub mod rounds;
 mod usage;
 

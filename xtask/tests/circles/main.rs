@@ -21,7 +21,6 @@ const WITH_CYCLES: &[&str] = &[
     "guest-agents/gemini",
     "guest-agents/git-historian",
     "host/worktrees",
-    "sdk/coordination",
     "tests/guests",
     "xtask",
 ];

@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 
+pub use super::refusal::ContributionRefusal;
 use super::{
     board::{Board, ChangeRefusal, Item, ItemState, Wish},
     usage::BoardUsage,
@@ -128,25 +129,6 @@ pub struct RefusedContribution {
     pub id: String,
     /// Rule that it breaks.
     pub why: ContributionRefusal,
-}
-
-/// Reason of a refused contribution.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ContributionRefusal {
-    /// The board has no item with this id.
-    Missing(String),
-    /// The board has an item with this id.
-    Taken,
-    /// The id or the kind is no name.
-    Name,
-    /// The item needs itself, one item twice, or too many.
-    Needs,
-    /// The answer, or the turn, has more contributions than are allowed.
-    LimitReached,
-    /// The agent has as many items, or bytes, as one agent may have.
-    ShareReached,
-    /// A rule of items.
-    Rule(ChangeRefusal),
 }
 
 /// Event of a board.
@@ -511,7 +493,7 @@ impl RoundsState {
             }
             (Contribution::Finish(_, base, result), Some(at)) => {
                 bytes = bytes_of(&result);
-                self.usage.require_share(&self.rules, agent, 0, bytes)?;
+                self.require_share(agent, (0, bytes))?;
                 let text = &self.board.items()[at].body["text"];
                 let body = json!({ "text": text, "result": result });
                 (base, Wish::Finish(at, current(versions, at, base), body))
@@ -533,6 +515,11 @@ impl RoundsState {
         Ok(at)
     }
 
+    fn require_share(&self, agent: &str, added: (usize, usize)) -> Result<(), ContributionRefusal> {
+        let RoundsRules { agents, max_items, max_bytes, .. } = &self.rules;
+        self.usage.require_share(agents, (*max_items, *max_bytes), agent, added)
+    }
+
     fn index(&self, id: &str) -> Result<usize, ContributionRefusal> {
         let found = self.ids.iter().position(|it| it == id);
         found.ok_or_else(|| ContributionRefusal::Missing(short(id)))
@@ -552,7 +539,7 @@ impl RoundsState {
         }
         let indexes: Result<Vec<_>, _> = needs.iter().map(|need| self.index(need)).collect();
         let bytes = needs.iter().chain([&id, &kind, &text]).map(|it| bytes_of(it)).sum();
-        self.usage.require_share(&self.rules, agent, 1, bytes)?;
+        self.require_share(agent, (1, bytes))?;
         let wish = Wish::Post(kind, json!({ "text": text }), indexes?);
         let posted = self
             .board

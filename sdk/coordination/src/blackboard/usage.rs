@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    board::ChangeRefusal,
-    rounds::{ContributionRefusal, RoundsRules},
-};
+use super::{board::ChangeRefusal, refusal::ContributionRefusal};
 
 /// Part of something of a board for one of several agents: half, and at least one.
 pub fn share_of_agent(total: usize) -> usize {
@@ -35,16 +32,15 @@ impl BoardUsage {
     /// If the board is full, or the share of the author.
     pub(super) fn require_share(
         &self,
-        rules: &RoundsRules,
+        agents: &[String],
+        (max_items, max_bytes): (usize, usize),
         author: &str,
-        items: usize,
-        bytes: usize,
+        (items, bytes): (usize, usize),
     ) -> Result<(), ContributionRefusal> {
-        let (max_items, max_bytes) = (rules.max_items, rules.max_bytes);
         if self.all.is_beyond((items, max_items), (bytes, max_bytes)) {
             return Err(ContributionRefusal::Rule(ChangeRefusal::Full));
         }
-        if rules.agents.len() < 2 || !rules.agents.iter().any(|agent| agent == author) {
+        if agents.len() < 2 || !agents.iter().any(|agent| agent == author) {
             return Ok(());
         }
         let [max_items, max_bytes] = [max_items, max_bytes].map(share_of_agent);

@@ -1,55 +1,18 @@
 //! Checked form of a flow file.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use super::{
-    interaction::Interaction,
-    pick::Pick,
+    kinds::Work,
+    permission::is_elevated,
+    problem::Problem,
+    program::StepProgram,
+    schema,
     template::{Condition, Template},
-    vote_step::VoteStep,
-    worktree::StepWorktree,
 };
 use crate::record::Record;
-
-/// Most steps of a flow.
-pub(super) const MAX_STEPS: usize = 100;
-
-/// Highest cap of a `goto`.
-pub(super) const MAX_JUMPS: u32 = 100;
-
-/// Most agents of a step with `agents`.
-pub(super) const MAX_AGENTS: usize = 1_000;
-
-/// Most items of a step that are done at the same time.
-pub(super) const MAX_AT_ONCE: usize = 64;
-
-/// Most items of a `for_each`.
-pub(super) const MAX_ITEMS: usize = 1_000;
-
-/// Problem of a flow file, with its position.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Column in characters, counted from 1.
-    pub column: usize,
-    /// The rule and the way out.
-    pub text: String,
-    /// True if the flow can run nevertheless.
-    pub is_warning: bool,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, column, text, .. } = self;
-        write!(f, "line {line}, column {column}: {text}")
-    }
-}
 
 /// A flow file that was parsed and checked.
 #[derive(Clone, Debug)]
@@ -137,11 +100,6 @@ pub(super) fn text_variable(id: &str) -> String {
     format!("A2A_STEP_{}_TEXT", id.to_ascii_uppercase())
 }
 
-/// True if these permissions allow more than asking.
-pub(super) fn is_elevated(permissions: &str) -> bool {
-    matches!(permissions, "edit" | "full")
-}
-
 /// One step.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
@@ -170,77 +128,13 @@ pub(super) struct Step {
     pub(super) reads: Option<usize>,
 }
 
-/// Work of a step.
-#[derive(Clone, Debug)]
-pub(super) enum Work {
-    /// A task of another agent. Several agents have one each, by the index of the item.
-    Agent { agents: Vec<String>, prompt: Template, permissions: Option<String> },
-    /// A task of another flow.
-    Flow { flow: String, input: Vec<(String, Template)> },
-    /// A question to the client.
-    Ask { text: Template, choices: Vec<String>, default: Option<String> },
-    /// A pause.
-    Wait { ms: u64 },
-    /// A program with its arguments, as they stand in the file.
-    Run(StepProgram),
-    /// A vote of agents.
-    Vote(VoteStep),
-    /// A choice among candidates in worktrees.
-    Pick(Pick),
-    /// A decision of agents over several turns.
-    Interaction(Interaction),
-}
-
-impl Work {
-    /// Agent or flow that does an item at first; empty for steps that call none.
-    pub(super) fn agent(&self, item: usize) -> &str {
-        match self {
-            Self::Agent { agents, .. } => {
-                agents.get(item).or(agents.first()).map_or("", String::as_str)
-            }
-            Self::Flow { flow, .. } => flow,
-            Self::Vote(vote) => vote.agents.get(item).map_or("", String::as_str),
-            // Each turn names its agent.
-            Self::Ask { .. }
-            | Self::Wait { .. }
-            | Self::Run(_)
-            | Self::Pick(_)
-            | Self::Interaction(_) => "",
-        }
-    }
-
-    /// Agents that vote; none in other steps.
-    pub(super) fn voters(&self) -> &[String] {
-        match self {
-            Self::Vote(vote) => &vote.agents,
-            Self::Agent { .. }
-            | Self::Flow { .. }
-            | Self::Ask { .. }
-            | Self::Wait { .. }
-            | Self::Run(_)
-            | Self::Pick(_)
-            | Self::Interaction(_) => &[],
-        }
-    }
-}
-
-/// Program of a step.
-#[derive(Clone, Debug)]
-pub(super) struct StepProgram {
-    pub(super) command: Vec<String>,
-    /// True if an exit code other than 0 completes the step: `on_exit` says what follows.
-    pub(super) takes_any_exit: bool,
-    pub(super) on_restart: OnRestart,
-}
-
-/// Continuation of a program that a restart of the hub cut off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum OnRestart {
-    Retry,
-    /// The client decides: nobody knows how far the program came.
-    #[default]
-    Ask,
-    Fail,
+/// Worktree of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepWorktree {
+    /// Each task of the step gets a new one.
+    New,
+    /// The step works in the worktree of this step.
+    Of(usize),
 }
 
 /// Repetition of a step.
@@ -317,13 +211,7 @@ impl Definition {
     pub fn agents(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for step in &self.steps {
-            match &step.work {
-                Work::Agent { agents, .. } => names.extend(agents),
-                Work::Flow { flow, .. } => names.push(flow),
-                Work::Vote(vote) => names.extend(&vote.agents),
-                Work::Interaction(interaction) => names.extend(&interaction.agents),
-                Work::Ask { .. } | Work::Wait { .. } | Work::Run(_) | Work::Pick(_) => {}
-            }
+            names.extend(step.work.kind().agents());
             names.extend(&step.fallback);
             if let Some(Undo::Agent { agent, .. }) = &step.compensate {
                 names.push(agent);
@@ -346,26 +234,17 @@ impl Definition {
         let from_caller = |step: &Step| step.inherit.as_ref().is_some_and(|it| it.from.is_none());
         needs.memory = self.uses_record() || self.steps.iter().any(from_caller);
         for (index, step) in self.steps.iter().enumerate() {
-            match &step.work {
-                Work::Run(script) => needs.add_run(script, self.variable_names(index)),
-                Work::Agent { agents, permissions: Some(word), .. }
-                | Work::Interaction(Interaction { agents, permissions: Some(word), .. })
-                    if is_elevated(word) =>
-                {
-                    for name in agents.iter().chain(&step.fallback) {
-                        let level = needs.permissions.entry(name.clone()).or_default();
-                        if level != "full" {
-                            word.clone_into(level);
-                        }
+            let work = step.work.kind();
+            if let Some(program) = work.program() {
+                needs.add_run(program, self.variable_names(index));
+            }
+            if let Some(word) = work.permissions().filter(|word| is_elevated(word)) {
+                for name in work.agents().iter().chain(&step.fallback) {
+                    let level = needs.permissions.entry(name.clone()).or_default();
+                    if level != "full" {
+                        word.clone_into(level);
                     }
                 }
-                Work::Agent { .. }
-                | Work::Flow { .. }
-                | Work::Ask { .. }
-                | Work::Wait { .. }
-                | Work::Vote(_)
-                | Work::Pick(_)
-                | Work::Interaction(_) => {}
             }
             if let Some(Undo::Run(script)) = &step.compensate {
                 let mut variables = self.variable_names(index);
@@ -394,7 +273,7 @@ impl Definition {
     /// True if a step runs a program, or is undone by one.
     pub(super) fn runs_programs(&self) -> bool {
         let runs = |step: &Step| {
-            matches!(step.work, Work::Run(_)) || matches!(step.compensate, Some(Undo::Run(_)))
+            step.work.kind().program().is_some() || matches!(step.compensate, Some(Undo::Run(_)))
         };
         self.steps.iter().any(runs)
     }
@@ -441,7 +320,7 @@ impl Definition {
             }
         }
         let input = Value::Object(members);
-        super::schema::check_value(&input, &self.input_schema(), "input")?;
+        schema::check_value(&input, &self.input_schema(), "input")?;
         Ok(input)
     }
 

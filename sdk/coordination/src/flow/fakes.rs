@@ -6,8 +6,10 @@ use serde_json::Value;
 use toml::{Spanned, de::DeTable, de::DeValue};
 
 use super::{
-    definition::{Definition, Problem, Work},
+    definition::Definition,
+    kinds::Work,
     position::{KeyName as _, Problems, Table, did_you_mean, json},
+    problem::Problem,
     toml_words::plain,
 };
 
@@ -101,7 +103,7 @@ fn answers(
             problems.error(&key.span(), format!("there is no step `{id}`{near}"));
             continue;
         };
-        if matches!(step.work, Work::Wait { .. }) {
+        if matches!(step.work, Work::Wait(_)) {
             let rule = format!("the step `{id}` waits, and takes no answer; remove it");
             problems.error(&key.span(), rule);
         }

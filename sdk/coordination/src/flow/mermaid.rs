@@ -1,6 +1,6 @@
 //! Flowchart of a flow, in the language of Mermaid.
 
-use super::definition::{Definition, Go, Items, Step, Undo, Work};
+use super::definition::{Definition, Go, Items, Step, Undo};
 
 /// Longest text of a node, in characters.
 const MAX_TEXT: usize = 60;
@@ -10,14 +10,7 @@ impl Definition {
     pub fn mermaid(&self) -> String {
         let mut lines = vec!["flowchart TD".to_owned()];
         for (index, step) in self.steps.iter().enumerate() {
-            let (open, close) = match step.work {
-                Work::Agent { .. } => ("[", "]"),
-                Work::Flow { .. } => ("[[", "]]"),
-                Work::Ask { .. } => ("{{", "}}"),
-                Work::Wait { .. } => ("([", "])"),
-                Work::Run(_) => ("[/", "/]"),
-                Work::Vote(_) | Work::Pick(_) | Work::Interaction(_) => ("{", "}"),
-            };
+            let (open, close) = step.work.kind().brackets();
             lines.push(format!("    s{index}{open}\"{}\"{close}", label(step)));
         }
         for (index, step) in self.steps.iter().enumerate() {
@@ -62,16 +55,7 @@ fn joined(at_least: usize) -> String {
 }
 
 fn label(step: &Step) -> String {
-    let work = match &step.work {
-        Work::Agent { agents, .. } => agents.join(", "),
-        Work::Flow { flow, .. } => flow.clone(),
-        Work::Pick(_) => "picks".to_owned(),
-        Work::Ask { .. } => "asks".to_owned(),
-        Work::Vote(vote) => vote.label(),
-        Work::Interaction(interaction) => interaction.label(),
-        Work::Run(script) => format!("runs {}", script.command.join(" ")),
-        Work::Wait { ms } => format!("waits {}", super::simulation::time(*ms)),
-    };
+    let work = step.work.kind().label();
     let each = match step.each.as_ref().map(|each| &each.items) {
         Some(Items::List(_) | Items::Worktrees(_)) => ", for each",
         Some(Items::Agents(_)) | None => "",

@@ -15,34 +15,36 @@
 //! restart continues at its old point.
 
 mod answer;
-mod check;
 mod definition;
 mod event;
 mod fakes;
-mod inherit;
-mod interaction;
+mod file;
+mod kinds;
+mod limits;
 mod mermaid;
-mod parse;
-mod pick;
+mod permission;
 mod position;
-mod repetition;
+mod problem;
+mod program;
+mod progress;
 mod row;
 mod schema;
-mod script;
+mod scope;
 mod simulation;
 mod state;
 mod stream;
 mod template;
+mod text;
 mod toml_words;
-mod undo;
-mod vote_step;
-mod worktree;
+mod turn;
+mod variables;
 
-pub use definition::{Definition, Needs, Problem, RunNeed, TreeBudget, first_text_input};
+pub use definition::{Definition, Needs, RunNeed, TreeBudget, first_text_input};
 pub use event::{
     BoardChange, ChildChanges, ChildEnd, ChildWorktree, Finish, FlowAction, FlowEvent, Id,
     Inheritance, Role,
 };
-pub use script::SCRIPT;
+pub use problem::Problem;
+pub use program::SCRIPT;
 pub use simulation::Simulation;
 pub use state::FlowState;

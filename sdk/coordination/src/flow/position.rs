@@ -9,7 +9,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::definition::Problem;
+use super::problem::Problem;
 
 /// Collects the problems of one file.
 pub(super) struct Problems<'a> {

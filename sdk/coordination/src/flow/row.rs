@@ -1,13 +1,10 @@
-//! State of one step in a run, and its record for templates.
+//! State of one step in a run, and the records of its items for templates.
 
 use serde_json::{Value, json};
 
 use super::{
-    definition::{Items, Step, Work},
-    event::ChildEnd,
-    interaction::{MidTurnChange, Turn, Verdict},
-    state::Handed,
-    worktree,
+    event::{ChildChanges, ChildEnd},
+    turn::{MidTurnChange, Turn, Verdict},
 };
 
 /// State of one step.
@@ -99,71 +96,6 @@ pub(super) fn agents<'a>(first: &'a str, fallback: &'a [String], which: usize) -
     which.checked_sub(1).and_then(|it| fallback.get(it)).map_or(first, String::as_str)
 }
 
-/// Progress text of a step that starts.
-pub(super) fn progress(step: &Step, round: u32, items: usize) -> String {
-    let work = match &step.work {
-        _ if let Some(description) = &step.description => &one_line(description),
-        Work::Agent { agents, .. } => &agents.join(", "),
-        Work::Flow { flow, .. } => flow,
-        Work::Ask { .. } => "asks",
-        Work::Wait { .. } => "waits",
-        Work::Pick(_) => "picks",
-        Work::Vote(vote) => &one_line(&vote.label()),
-        Work::Interaction(interaction) => &one_line(&interaction.label()),
-        Work::Run(script) => &format!("runs {}", one_line(&script.command.join(" "))),
-    };
-    let round = if round > 1 { format!(", round {round}") } else { String::new() };
-    let items = match step.each.as_ref().map(|each| &each.items) {
-        Some(Items::List(_) | Items::Worktrees(_)) => format!(", {items} items"),
-        Some(Items::Agents(_)) | None => String::new(),
-    };
-    format!("{}: {work}{items}{round}", step.id)
-}
-
-/// Text about a step that an agent, a flow or a program has done: its structured answer, its exit
-/// code or the begin of its text; none if it has none of them.
-pub(super) fn ended(step: &Step, record: &Value) -> Option<String> {
-    if !matches!(step.work, Work::Agent { .. } | Work::Flow { .. } | Work::Run(_)) {
-        return None;
-    }
-    let text = record["text"].as_str().unwrap_or_default();
-    let summary = match (&record["output"], &record["exit"]) {
-        (Value::Object(answer), _) => {
-            let member = |(name, value): (&String, &Value)| {
-                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                format!("{name} {value}")
-            };
-            one_line(&answer.iter().map(member).collect::<Vec<_>>().join(", ").replace('\n', " "))
-        }
-        (_, Value::Number(exit)) => format!("exit {exit}"),
-        _ => one_line(text),
-    };
-    (!summary.is_empty()).then(|| format!("{}: done: {summary}", step.id))
-}
-
-/// Record of a step for templates.
-pub(super) fn record(row: &Row, step: &Step) -> Value {
-    let mut items: Vec<Value> = row.items.iter().map(of_item).collect();
-    let mut record = if let Work::Vote(vote) = &step.work {
-        vote.record(row, &items)
-    } else if let Some(Verdict { failure: _, text, output }) = &row.verdict {
-        json!({ "state": "completed", "text": text, "output": output, "items": items })
-    } else if step.each.is_some() {
-        let of = |name: &str| items.iter().map(|item| item[name].clone()).collect::<Vec<_>>();
-        let (texts, outputs) = (of("text"), of("output"));
-        let completed = items.iter().zip(texts).filter(|(item, _)| item["state"] == "completed");
-        let texts: Vec<_> =
-            completed.filter_map(|(_, text)| text.as_str().map(str::to_owned)).collect();
-        json!({ "state": "completed", "text": texts.join("\n"), "output": outputs, "items": items })
-    } else {
-        items.pop().unwrap_or_default()
-    };
-    if let Value::Object(members) = &mut record {
-        members.insert("round".to_owned(), row.round.into());
-    }
-    record
-}
-
 /// Record of one item.
 pub(super) fn of_item(item: &StepCall) -> Value {
     let Some(done) = &item.done else { return Value::Null };
@@ -175,25 +107,32 @@ pub(super) fn of_item(item: &StepCall) -> Value {
         "artifacts": end.artifacts,
         "agent": agent,
         "exit": exit,
-        "worktree": end.worktree.as_ref().map(worktree::record),
+        "worktree": end.worktree.as_ref().map(changes_record),
     })
 }
 
-/// Shortens a text to `max_bytes` bytes, and says so.
-pub(super) fn cut(text: &mut String, max_bytes: usize) {
-    const CUT: &str = "\n[cut]";
-    if text.len() > max_bytes {
-        let mut end = max_bytes.saturating_sub(CUT.len());
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
-        text.push_str(CUT);
-    }
+/// Record of a worktree's changes for templates.
+fn changes_record(changes: &ChildChanges) -> Value {
+    let ChildChanges { files, insertions, deletions, diff } = changes;
+    json!({ "files": files, "insertions": insertions, "deletions": deletions, "diff": diff })
 }
 
-/// First line of a text, shortened.
-pub(super) fn one_line(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    line.chars().take(200).collect()
+/// Input of a reader.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Handed {
+    /// Bytes of the text that the reader has.
+    pub(super) bytes: usize,
+    /// Bytes before the piece that is on its way.
+    pub(super) before: usize,
+    pub(super) pieces: u32,
+    /// True while a piece is on its way: the reader has not read it.
+    pub(super) is_sent: bool,
+    /// True if the piece before could not be sent.
+    pub(super) is_refused: bool,
+    /// True once the last piece is sent.
+    pub(super) is_closed: bool,
+    /// True if the reader has ended before the last piece.
+    pub(super) has_ended: bool,
+    /// True while the reader asks: a message would be the answer, and is not taken.
+    pub(super) asks: bool,
 }

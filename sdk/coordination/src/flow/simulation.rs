@@ -6,12 +6,13 @@ use serde_json::json;
 
 use super::{
     FlowState,
-    definition::{Definition, Problem, Work},
+    definition::{Definition, StepWorktree},
     event::{ChildChanges, ChildEnd, Finish, FlowAction, FlowEvent, Id, Role},
     fakes::{Expect, Fakes},
-    row::one_line,
-    script::SCRIPT,
-    worktree::StepWorktree,
+    kinds::{Work, kind::StepKind as _},
+    problem::Problem,
+    program::SCRIPT,
+    text::{duration, one_line},
 };
 
 /// Most events of one simulation.
@@ -121,7 +122,7 @@ impl World<'_> {
             }
             FlowAction::Wait { id, ms } => {
                 if !is_limit(id) {
-                    self.line(&format!("  -> {}: waits {}", self.name(id), time(ms)));
+                    self.line(&format!("  -> {}: waits {}", self.name(id), duration(ms)));
                 }
                 self.note_begin(id);
                 self.schedule(id, ms, FlowEvent::Rang(id));
@@ -157,8 +158,8 @@ impl World<'_> {
             self.schedule(id, answer.after_ms / parts * part, FlowEvent::Wrote(id, text));
         }
         // A test has no restarts, so each question is one of a step.
-        let is_question = matches!(step.work, Work::Ask { .. } | Work::Pick(_));
-        let is_run = matches!(step.work, Work::Run(_));
+        let is_question = matches!(step.work, Work::Ask(_) | Work::Pick(_));
+        let is_run = step.work.kind().program().is_some();
         let data = if is_run { Some(json!({ "exit": answer.exit })) } else { answer.output };
         let has_worktree = step.worktree == Some(StepWorktree::New) && answer.lines > 0;
         let worktree = has_worktree.then(|| ChildChanges {
@@ -209,8 +210,8 @@ impl World<'_> {
             FlowEvent::Wrote(_, text) => format!("  <- {name}: writes: {}", one_line(text)),
             FlowEvent::Rang(Id { role: Role::Minutes | Role::Piece, .. }) => return,
             FlowEvent::Ended(_, ChildEnd { completed: true, text, data, .. }) => {
-                let is_run = self.flow.steps.get(id.step).map(|it| &it.work);
-                let is_run = matches!(is_run, Some(Work::Run(_)));
+                let step = self.flow.steps.get(id.step);
+                let is_run = step.is_some_and(|step| step.work.kind().program().is_some());
                 let exit = data.as_ref().filter(|_| is_run).and_then(|data| data.get("exit"));
                 let exit = exit.map(|exit| format!(" (exit {exit})")).unwrap_or_default();
                 format!("  <- {name}: completed{exit}: {}", one_line(text))
@@ -231,7 +232,8 @@ impl World<'_> {
     fn name(&self, id: Id) -> String {
         let Some(step) = self.flow.steps.get(id.step) else { return "the flow".to_owned() };
         let mut name = step.id.clone();
-        if let Some(voter) = step.work.voters().get(id.item) {
+        if let Work::Vote(vote) = &step.work {
+            let voter = vote.agent(id.item);
             name.push_str(&format!("[{voter}]"));
         }
         if step.each.is_some() {
@@ -247,7 +249,7 @@ impl World<'_> {
         let transitions = &mut self.simulation.transitions;
         match transitions.len() {
             0..MAX_LINES => {
-                transitions.push(format!("{:>8}  {}", time(self.now_ms), one_line_of(text)));
+                transitions.push(format!("{:>8}  {}", duration(self.now_ms), one_line_of(text)));
             }
             MAX_LINES => transitions.push("[cut]".to_owned()),
             _ => {}
@@ -308,17 +310,4 @@ fn is_limit(id: Id) -> bool {
 /// First line of a text, with its indentation.
 fn one_line_of(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
-}
-
-/// Duration in its largest units, such as `2h 5m`.
-pub(super) fn time(ms: u64) -> String {
-    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
-    let (mut rest, mut parts) = (ms, Vec::new());
-    for (unit, size) in units {
-        if rest >= size {
-            parts.push(format!("{}{unit}", rest / size));
-            rest %= size;
-        }
-    }
-    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }

@@ -4,6 +4,7 @@
 //! its action to its event or its `Cancel`; events of those that are not open are ignored.
 
 mod answers;
+mod boards;
 mod ending;
 mod failures;
 mod items;
@@ -17,22 +18,21 @@ mod worktrees;
 
 use std::collections::BTreeMap;
 
-use minijinja::Value as Context;
-use serde_json::{Map, Value};
-
-pub(super) use streams::Handed;
+use serde_json::Value;
 
 use super::{
     answer,
-    definition::{Definition, Go, Work},
+    definition::{Definition, Go},
     event::{ChildEnd, Finish, FlowAction, FlowEvent, Id, Role},
-    row::{
-        self, CallFailure, ItemEnd, Row, StepCall, StepPhase, agents, cut, one_line, progress,
-        record,
-    },
-    script::{self, SCRIPT},
-    vote_step::READ_ONLY,
+    kinds::kind::{Attempt, AttemptValues, CallRights},
+    permission::READ_ONLY,
+    program::{self, SCRIPT},
+    progress,
+    row::{CallFailure, ItemEnd, Row, StepCall, StepPhase, agents},
+    text::{cut, one_line},
+    variables,
 };
+use boards::BoardReports;
 
 /// Bytes kept of a child's text, or of one artifact.
 const MAX_TEXT: usize = 64 << 10;
@@ -66,7 +66,7 @@ pub struct FlowState {
     working: BTreeMap<Id, bool>,
     /// Parts of the working time that were counted.
     parts: u32,
-    boards: turns::Boards,
+    boards: BoardReports,
 }
 
 impl FlowState {
@@ -89,7 +89,7 @@ impl FlowState {
             is_over: false,
             working: BTreeMap::new(),
             parts: 0,
-            boards: turns::Boards::default(),
+            boards: BoardReports::default(),
         }
     }
 
@@ -179,23 +179,16 @@ impl FlowState {
         }
         if !end.completed {
             let failed = CallFailure { reason: end.reason, text: end.text };
-            match &self.definition.steps[id.step].work {
-                Work::Run(script) if programs::is_cut_off(&failed.reason) => {
-                    self.cut_off(id, script.on_restart, failed, actions);
+            match self.definition.steps[id.step].work.kind().program() {
+                Some(program) if program::is_cut_off(&failed.reason) => {
+                    self.cut_off(id, program.on_restart, failed, actions);
                 }
-                Work::Run(_)
-                | Work::Agent { .. }
-                | Work::Flow { .. }
-                | Work::Ask { .. }
-                | Work::Wait { .. }
-                | Work::Vote(_)
-                | Work::Pick(_)
-                | Work::Interaction(_) => self.item_failed(id, failed, actions),
+                Some(_) | None => self.item_failed(id, failed, actions),
             }
             return;
         }
-        if let Work::Run(script) = &self.definition.steps[id.step].work {
-            let takes_any_exit = script.takes_any_exit;
+        if let Some(program) = self.definition.steps[id.step].work.kind().program() {
+            let takes_any_exit = program.takes_any_exit;
             return self.program_ended(id, end, takes_any_exit, actions);
         }
         match output {
@@ -287,12 +280,14 @@ impl FlowState {
             }
         }
         let row = &mut self.rows[step];
-        let voters = definition.work.voters().len();
-        let items = if definition.each.is_some() { row.list.len() } else { voters.max(1) };
+        let items = match definition.each {
+            Some(_) => row.list.len(),
+            None => definition.work.kind().items().max(1),
+        };
         row.items = vec![StepCall::default(); items];
         row.verdict = None;
         let round = row.round;
-        actions.push(FlowAction::Say(progress(&definition, round, items)));
+        actions.push(FlowAction::Say(progress::begun(&definition, round, items)));
         if let Some(ms) = definition.timeout_ms {
             self.wait(Id { step, round, item: 0, attempt: 1, role: Role::Timeout }, ms, actions);
         }
@@ -306,143 +301,76 @@ impl FlowState {
         row.items[item].attempt += 1;
         let (round, attempt) = (row.round, row.items[item].attempt);
         let id = Id { step, round, item, attempt, role: Role::Work };
-        let failed = |text: String| CallFailure { reason: "template".to_owned(), text };
-        let element = definition.each.is_some().then(|| (item, row.list[item].clone()));
         if self.is_without_worktree(step, item) {
             return self.skip(step, item);
         }
-        let is_call =
-            !matches!(definition.work, Work::Ask { .. } | Work::Wait { .. } | Work::Pick(_));
-        if is_call && self.definition.max_calls.is_some_and(|max| self.calls >= max) {
+        let work = definition.work.kind();
+        if work.calls() && self.definition.max_calls.is_some_and(|max| self.calls >= max) {
             let text = format!("the flow's budget of {} tasks is used up", self.calls);
             return self.fail("limit_exceeded", text, actions);
         }
-        let context = match &definition.work {
-            Work::Wait { .. } | Work::Run(_) | Work::Pick(_) => Context::UNDEFINED,
-            Work::Agent { .. }
-            | Work::Flow { .. }
-            | Work::Ask { .. }
-            | Work::Vote(_)
-            | Work::Interaction(_) => self.context(step, element.clone(), &[]),
-        };
-        let worktree = self.child_worktree(step, item);
         if definition.stream {
             self.restart_readers(step, actions);
         }
-        let mut stream = None;
-        let action = match &definition.work {
-            Work::Agent { prompt, permissions, .. } => match prompt.render(&context) {
-                Ok(mut text) => {
-                    let item = &self.rows[step].items[item];
-                    if let Some(schema) = &definition.output {
-                        text.push_str(&answer::request(schema));
-                    }
-                    if let Some(why) = &item.correction {
-                        text.push_str(&answer::correction(why));
-                    }
-                    if let Some((note, facts)) = self.begin_reading(step) {
-                        text.push_str(&note);
-                        stream = Some(facts);
-                    }
-                    let agent = self.agent_of(id);
-                    let permissions = self.permitted(permissions.as_ref());
-                    let (data, inherit) = (None, self.inheritance(step));
-                    FlowAction::Call {
-                        id,
-                        agent,
-                        text,
-                        data,
-                        permissions,
-                        inherit,
-                        worktree,
-                        stream,
-                    }
-                }
-                Err(why) => return self.item_failed_for_good(id, failed(why), actions),
+        let element = definition.each.is_some().then(|| (item, self.rows[step].list[item].clone()));
+        let (flow, call) = (&*self, &self.rows[step].items[item]);
+        let attempted = work.attempt(&AttemptValues {
+            variables: &|| flow.context(step, element.clone(), &[]),
+            environment: &|| {
+                let (definition, rows, input) = (&flow.definition, &flow.rows, &flow.input);
+                variables::environment(definition, step, rows, input, element.as_ref())
             },
-            Work::Flow { flow, input } => {
-                let mut members = Map::new();
-                for (name, text) in input {
-                    match text.render(&context) {
-                        Ok(text) => drop(members.insert(name.clone(), text.into())),
-                        Err(why) => return self.item_failed_for_good(id, failed(why), actions),
-                    }
-                }
-                let (agent, text, data) = (flow.clone(), String::new(), Some(members.into()));
-                let (permissions, inherit) = (self.permitted(None), self.inheritance(step));
-                FlowAction::Call { id, agent, text, data, permissions, inherit, worktree, stream }
+            output: definition.output.as_ref(),
+            correction: call.correction.as_ref(),
+            turn: call.turn.as_ref(),
+        });
+        let action = match attempted {
+            Ok(Attempt::Call { text, data, rights }) => {
+                let permissions = match rights {
+                    CallRights::OfStep(wanted) => self.permitted(wanted.as_ref()),
+                    CallRights::ReadOnly => Some(READ_ONLY.to_owned()),
+                };
+                self.task(id, self.agent_of(id), text, data, permissions)
             }
-            Work::Vote(vote) => {
-                let correction = self.rows[step].items[item].correction.as_ref();
-                match vote.text(&context, correction) {
-                    Ok(text) => {
-                        let (agent, data) = (vote.agents[item].clone(), None);
-                        let (permissions, inherit) = (Some(READ_ONLY.to_owned()), None);
-                        FlowAction::Call {
-                            id,
-                            agent,
-                            text,
-                            data,
-                            permissions,
-                            inherit,
-                            worktree,
-                            stream,
-                        }
-                    }
-                    Err(why) => return self.item_failed_for_good(id, failed(why), actions),
-                }
+            Ok(Attempt::Run { data }) => {
+                self.task(id, SCRIPT.to_owned(), String::new(), Some(data), None)
             }
-            Work::Interaction(interaction) => match self.turn_call(id, interaction, &context) {
-                Ok(call) => call,
-                Err(why) => return self.item_failed_for_good(id, failed(why), actions),
-            },
-            Work::Run(script) => {
-                let rows = &self.rows;
-                let input = &self.input;
-                let element = element.as_ref();
-                match script::request(script, &self.definition, step, rows, input, element) {
-                    Ok(data) => {
-                        let (agent, text) = (SCRIPT.to_owned(), String::new());
-                        let (data, permissions, inherit) = (Some(data), None, None);
-                        FlowAction::Call {
-                            id,
-                            agent,
-                            text,
-                            data,
-                            permissions,
-                            inherit,
-                            worktree,
-                            stream,
-                        }
-                    }
-                    Err(text) => {
-                        let failed = CallFailure { reason: "invalid_input".to_owned(), text };
-                        return self.item_failed_for_good(id, failed, actions);
-                    }
-                }
-            }
-            Work::Ask { text, choices, .. } => match text.render_for_people(&context) {
-                Ok(text) if choices.is_empty() => FlowAction::Ask { id, text },
-                Ok(text) => {
-                    FlowAction::Ask { id, text: format!("{text}\n({})", choices.join(" / ")) }
-                }
-                Err(why) => return self.item_failed_for_good(id, failed(why), actions),
-            },
-            Work::Wait { ms } => FlowAction::Wait { id, ms: *ms },
-            Work::Pick(pick) => match self.picked(id, pick, actions) {
+            Ok(Attempt::Ask { text }) => FlowAction::Ask { id, text },
+            Ok(Attempt::Wait { ms }) => FlowAction::Wait { id, ms },
+            Ok(Attempt::Pick) => match self.picked(id, actions) {
                 Some(question) => question,
                 None => return,
             },
+            Err(failed) => return self.item_failed_for_good(id, failed, actions),
         };
-        self.calls += u32::from(is_call);
+        self.calls += u32::from(work.calls());
         self.open.insert(id, ());
         actions.push(action);
     }
 
+    /// Call of an agent or a program for an item, with what the step hands over.
+    fn task(
+        &mut self,
+        id: Id,
+        agent: String,
+        mut text: String,
+        data: Option<Value>,
+        permissions: Option<String>,
+    ) -> FlowAction {
+        let mut stream = None;
+        if let Some((note, facts)) = self.begin_reading(id.step) {
+            text.push_str(&note);
+            stream = Some(facts);
+        }
+        let inherit = self.inheritance(id.step);
+        let worktree = self.child_worktree(id.step, id.item);
+        FlowAction::Call { id, agent, text, data, permissions, inherit, worktree, stream }
+    }
+
     fn item_done(&mut self, id: Id, end: ChildEnd, output: Option<Value>) {
         let agent = self.agent_of(id);
-        let is_run = matches!(self.definition.steps[id.step].work, Work::Run(_));
-        let exit = script::exit_of(end.data.as_ref()).filter(|_| is_run);
+        let is_run = self.definition.steps[id.step].work.kind().program().is_some();
+        let exit = program::exit_of(end.data.as_ref()).filter(|_| is_run);
         let (at, n) = (id.step, id.item);
         let item = &mut self.rows[at].items[n];
         item.correction = None;
@@ -456,7 +384,7 @@ impl FlowState {
             return turn.agent.clone();
         }
         let which = item.map_or(0, |item| item.agent);
-        agents(step.work.agent(id.item), &step.fallback, which).to_owned()
+        agents(step.work.kind().agent(id.item), &step.fallback, which).to_owned()
     }
 
     /// Ends a step whose items are over, and follows its `next`.
@@ -465,9 +393,9 @@ impl FlowState {
         let definition = self.definition.steps[step].clone();
         let row = &mut self.rows[step];
         row.phase = StepPhase::Done;
-        row.record = Some(record(row, &definition));
+        row.record = Some(progress::record(row, &definition));
         let record = row.record.clone().unwrap_or_default();
-        actions.extend(row::ended(&definition, &record).map(FlowAction::Say));
+        actions.extend(progress::ended(&definition, &record).map(FlowAction::Say));
         let extra = ["output", "text", "exit"].map(|name| (name, record[name].clone()));
         for (index, next) in definition.next.iter().enumerate() {
             let holds = next.when.as_ref().map_or(Ok(true), |when| {

@@ -2,10 +2,10 @@
 
 use super::{
     super::{
-        definition::Work,
         event::{ChildEnd, FlowAction, Id, Role},
-        pick::Pick,
-        row::{CallFailure, cut},
+        kinds::{Work, pick::Pick},
+        row::CallFailure,
+        text::cut,
     },
     FLOW_INDEX, FlowState, MAX_REPROMPTS, MAX_TEXT,
 };
@@ -21,7 +21,8 @@ impl FlowState {
             let pick = pick.clone();
             return self.candidate_answered(id, &pick, text, actions);
         }
-        let Work::Ask { choices, .. } = &step.work else { return };
+        let Work::Ask(question) = &step.work else { return };
+        let choices = &question.choices;
         let reply = text.trim();
         let chosen = choices.iter().find(|it| it.to_lowercase() == reply.to_lowercase()).cloned();
         if !choices.is_empty() && chosen.is_none() {
@@ -73,7 +74,9 @@ impl FlowState {
             }
             Role::Timeout => {
                 let step = &self.definition.steps[id.step];
-                if let Work::Ask { default: Some(default), .. } = &step.work {
+                if let Work::Ask(question) = &step.work
+                    && let Some(default) = &question.default
+                {
                     let (text, output) = (default.clone(), Some(Value::from(default.as_str())));
                     self.close(id.step, actions);
                     let end = ChildEnd { completed: true, text, ..ChildEnd::default() };

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        definition::Work,
         event::{Finish, FlowAction},
+        kinds::Work,
         row::{Row, StepPhase},
     },
     FLOW_INDEX, FlowState,

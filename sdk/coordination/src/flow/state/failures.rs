@@ -2,9 +2,9 @@
 
 use super::{
     super::{
-        definition::Work,
         event::{ChildEnd, FlowAction, Id, Role},
-        row::{CallFailure, ItemEnd, StepPhase, one_line},
+        row::{CallFailure, ItemEnd, StepPhase},
+        text::one_line,
     },
     FlowState,
 };
@@ -57,7 +57,7 @@ impl FlowState {
         let by = if agent.is_empty() { String::new() } else { format!("{agent}: ") };
         let item_label = allowed.map(|_| format!("[{}]", id.item)).unwrap_or_default();
         // A decision goes on without the agents that fail.
-        let decides = matches!(step.work, Work::Vote(_) | Work::Interaction(_));
+        let decides = step.work.kind().decides();
         let allowed = allowed.or(decides.then_some(usize::MAX));
         let message = format!("{}{item_label}: {by}{text}", step.id);
         let end = ChildEnd { text, reason: reason.clone(), ..ChildEnd::default() };

@@ -4,9 +4,12 @@ use serde_json::Value;
 
 use super::{
     super::{
-        definition::{Items, MAX_ITEMS, Work},
+        definition::Items,
         event::FlowAction,
-        row::{StepPhase, of_item, one_line},
+        kinds::Work,
+        limits::MAX_ITEMS,
+        row::{StepPhase, of_item},
+        text::one_line,
     },
     FlowState,
 };
@@ -44,10 +47,9 @@ impl FlowState {
     /// Starts items up to the step's concurrency; ends the step if all are over.
     pub(super) fn start_items(&mut self, step: usize, actions: &mut Vec<FlowAction>) {
         let definition = &self.definition.steps[step];
-        let voters = definition.work.voters().len();
         // All turns that are due are taken at the same time.
         let takes_turns = matches!(definition.work, Work::Interaction(_));
-        let at_once = if takes_turns { usize::MAX } else { voters.max(1) };
+        let at_once = if takes_turns { usize::MAX } else { definition.work.kind().items().max(1) };
         let max_active = definition.each.as_ref().map_or(at_once, |each| each.concurrency);
         loop {
             let row = &self.rows[step];

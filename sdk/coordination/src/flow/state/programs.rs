@@ -3,23 +3,14 @@
 
 use super::{
     super::{
-        definition::{Inherit, OnRestart, Step, Work, is_elevated},
+        definition::{Inherit, Step},
         event::{ChildEnd, FlowAction, Id, Inheritance, Role},
-        interaction::Interaction,
+        permission::is_elevated,
+        program::{HUB_RESTARTED, OnRestart, exit_of},
         row::{CallFailure, StepPhase},
-        script,
     },
     FlowState,
 };
-
-/// Failure reasons of a task that the end of its hub cut off: by a kill, or by a shutdown.
-const HUB_ENDED: [&str; 2] = [HUB_RESTARTED, "hub_stopped"];
-const HUB_RESTARTED: &str = "hub_restarted";
-
-/// True if a task with this failure reason was cut off by the end of its hub.
-pub(super) fn is_cut_off(reason: &str) -> bool {
-    HUB_ENDED.contains(&reason)
-}
 
 impl FlowState {
     /// Ends the item of a program by its exit code.
@@ -30,7 +21,7 @@ impl FlowState {
         takes_any_exit: bool,
         actions: &mut Vec<FlowAction>,
     ) {
-        match script::exit_of(end.data.as_ref()) {
+        match exit_of(end.data.as_ref()) {
             Some(exit) if exit == 0 || takes_any_exit => self.item_done(id, end, None),
             exit => {
                 let exit = exit.map_or_else(|| "no exit code".to_owned(), |it| it.to_string());
@@ -117,18 +108,7 @@ impl FlowState {
     /// Permissions of a child: those of its step. If an agent of the flow may do more than ask, all
     /// others get `ask`.
     pub(super) fn permitted(&self, wanted: Option<&String>) -> Option<String> {
-        let elevated = |step: &Step| match &step.work {
-            Work::Agent { permissions, .. }
-            | Work::Interaction(Interaction { permissions, .. }) => {
-                permissions.as_deref().is_some_and(is_elevated)
-            }
-            Work::Flow { .. }
-            | Work::Ask { .. }
-            | Work::Wait { .. }
-            | Work::Run(_)
-            | Work::Vote(_)
-            | Work::Pick(_) => false,
-        };
+        let elevated = |step: &Step| step.work.kind().permissions().is_some_and(is_elevated);
         let ask = || self.definition.steps.iter().any(elevated).then(|| "ask".to_owned());
         wanted.cloned().or_else(ask)
     }

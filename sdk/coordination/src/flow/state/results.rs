@@ -1,7 +1,7 @@
 //! Results of a run for the record of its agents.
 
 use super::{
-    super::{definition::Work, row::StepPhase},
+    super::{kinds::Work, row::StepPhase},
     FlowState,
 };
 use crate::record::RunResults;
@@ -20,7 +20,7 @@ impl FlowState {
                     if matches!(row.phase, StepPhase::Done | StepPhase::Failed)
                         && !pick.judges.is_empty() =>
                 {
-                    let ranking = pick.rank(&self.definition, &self.rows);
+                    let ranking = self.rank(pick);
                     for (index, item) in self.rows[pick.from].items.iter().enumerate() {
                         let is_judged = pick.judges.iter().all(|judge| self.exited(*judge, index));
                         let is_out = ranking.out.iter().any(|(other, _)| *other == index);
@@ -32,10 +32,10 @@ impl FlowState {
                     let id = step.id.clone();
                     results.votes.extend(vote.results(row).map(|vote| (id, vote)));
                 }
-                Work::Agent { .. }
-                | Work::Flow { .. }
-                | Work::Ask { .. }
-                | Work::Wait { .. }
+                Work::Agent(_)
+                | Work::Flow(_)
+                | Work::Ask(_)
+                | Work::Wait(_)
                 | Work::Run(_)
                 | Work::Vote(_)
                 | Work::Pick(_)

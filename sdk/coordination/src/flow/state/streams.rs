@@ -12,8 +12,9 @@
 use super::{
     super::{
         event::{ChildEnd, FlowAction, Id, Role},
-        row::{Row, StepPhase, one_line},
+        row::{Handed, Row, StepPhase},
         stream::Piece,
+        text::one_line,
     },
     FlowState, MAX_TEXT,
 };
@@ -33,26 +34,6 @@ const AGAIN_MS: u64 = 2_000;
 
 /// Most pieces of a text; what is written after that is in the last one.
 const MAX_PIECES: u32 = 100;
-
-/// Input of a reader.
-#[derive(Clone, Debug, Default)]
-pub(in crate::flow) struct Handed {
-    /// Bytes of the text that the reader has.
-    bytes: usize,
-    /// Bytes before the piece that is on its way.
-    before: usize,
-    pieces: u32,
-    /// True while a piece is on its way: the reader has not read it.
-    is_sent: bool,
-    /// True if the piece before could not be sent.
-    is_refused: bool,
-    /// True once the last piece is sent.
-    is_closed: bool,
-    /// True if the reader has ended before the last piece.
-    has_ended: bool,
-    /// True while the reader asks: a message would be the answer, and is not taken.
-    asks: bool,
-}
 
 impl FlowState {
     /// True if the text of this child is handed over while it is written.

@@ -1,16 +1,14 @@
 //! Turns of interactions: batches of agents that answer or work, one after the other. Also the time
 //! limits of answers, and of a leader's work.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::{
     super::{
-        definition::Work,
         event::{BoardChange, ChildEnd, FlowAction, Id, Role},
-        interaction::{Course, Interaction, MidTurnChange, Turn, TurnKind, TurnLimits},
+        kinds::{Work, interaction::Course},
         row::{ItemEnd, Row, StepCall},
+        turn::{MidTurnChange, Turn, TurnKind, TurnLimits},
     },
     FlowState,
 };
@@ -21,15 +19,6 @@ const MAX_CHANGES_IN_TURN: usize = 32;
 
 /// Most changes by tools in one step: each of them is replayed. One of several agents makes half.
 const MAX_CHANGES: usize = 1_000;
-
-/// Reports of blackboards that were not taken.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Boards {
-    /// Latest state of each that changed, by the id of its step.
-    changed: BTreeMap<String, Value>,
-    /// Answers to changes by agents at work.
-    answers: Vec<Value>,
-}
 
 impl FlowState {
     /// Turns with which a step begins; none for steps without any.
@@ -64,18 +53,9 @@ impl FlowState {
 
     /// True if the child has a turn at a blackboard.
     pub fn shares_board(&self, id: Id) -> bool {
-        let step = self.definition.steps.get(id.step).map(|step| &step.work);
-        let of_board = |work: &Work| match work {
-            Work::Interaction(interaction) => interaction.has_board(),
-            Work::Agent { .. }
-            | Work::Flow { .. }
-            | Work::Ask { .. }
-            | Work::Wait { .. }
-            | Work::Pick(_)
-            | Work::Vote(_)
-            | Work::Run(_) => false,
-        };
-        id.role == Role::Work && step.is_some_and(of_board)
+        let work = self.definition.steps.get(id.step).map(|step| &step.work);
+        let has_board = matches!(work, Some(Work::Interaction(it)) if it.has_board());
+        id.role == Role::Work && has_board
     }
 
     /// Changes the blackboard of a child's step in the name of the agent whose turn the child has.
@@ -217,25 +197,5 @@ impl FlowState {
                 exit,
             });
         }
-    }
-
-    /// Call of a turn.
-    ///
-    /// # Errors
-    ///
-    /// If the prompt cannot be rendered: a text for the client.
-    pub(super) fn turn_call(
-        &self,
-        id: Id,
-        interaction: &Interaction,
-        context: &minijinja::Value,
-    ) -> Result<FlowAction, String> {
-        let item = &self.rows[id.step].items[id.item];
-        let turn = item.turn.as_ref().ok_or("a turn is missing")?;
-        let text = interaction.text(turn, context, item.correction.as_ref())?;
-        let work = self.permitted(interaction.permissions.as_ref());
-        let permissions = Interaction::permissions(turn, work);
-        let (agent, data, inherit, worktree) = (turn.agent.clone(), None, None, None);
-        Ok(FlowAction::Call { id, agent, text, data, permissions, inherit, worktree, stream: None })
     }
 }

@@ -2,12 +2,13 @@
 
 use super::{
     super::{
-        definition::{OnRestart, Undo},
+        definition::Undo,
         event::{ChildEnd, FlowAction, Id, Role},
-        row::one_line,
-        script::{self, SCRIPT},
+        program::{OnRestart, SCRIPT, exit_of, is_cut_off},
+        text::one_line,
+        variables,
     },
-    FlowState, programs,
+    FlowState,
 };
 
 impl FlowState {
@@ -36,11 +37,14 @@ impl FlowState {
                 let text = prompt.render(&self.context(step, None, &[]));
                 text.map(|text| (agent.clone(), agent.clone(), text, None, self.permitted(None)))
             }
-            Undo::Run(script) => {
+            Undo::Run(program) => {
                 let (rows, input) = (&self.rows, &self.input);
-                let data = script::request(script, &self.definition, step, rows, input, None);
-                let by = one_line(&script.command.join(" "));
-                data.map(|data| (by, SCRIPT.to_owned(), String::new(), Some(data), None))
+                let environment = variables::environment(&self.definition, step, rows, input, None);
+                let by = one_line(&program.command.join(" "));
+                environment.map(|environment| {
+                    let data = program.request(&environment);
+                    (by, SCRIPT.to_owned(), String::new(), Some(data), None)
+                })
             }
         };
         match call {
@@ -68,14 +72,14 @@ impl FlowState {
     /// Takes the end of a compensation. A program is undone by its exit code 0.
     pub(super) fn undone(&mut self, id: Id, end: &ChildEnd, actions: &mut Vec<FlowAction>) {
         let undo = self.definition.steps[id.step].compensate.as_ref();
-        let Some(Undo::Run(script)) = undo else {
+        let Some(Undo::Run(program)) = undo else {
             if !end.completed {
                 self.not_undone(id.step, &end.text, actions);
             }
             return;
         };
-        let is_cut_off = !end.completed && programs::is_cut_off(&end.reason);
-        match (script.on_restart, script::exit_of(end.data.as_ref())) {
+        let is_cut_off = !end.completed && is_cut_off(&end.reason);
+        match (program.on_restart, exit_of(end.data.as_ref())) {
             (OnRestart::Retry, _) if is_cut_off => self.undo(id.step, id.attempt + 1, actions),
             (OnRestart::Ask, _) if is_cut_off => self.ask_to_repeat(id, actions),
             _ if !end.completed => self.not_undone(id.step, &end.text, actions),

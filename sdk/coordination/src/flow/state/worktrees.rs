@@ -2,11 +2,13 @@
 
 use super::{
     super::{
-        definition::Work,
+        definition::StepWorktree,
         event::{ChildEnd, ChildWorktree, FlowAction, Id, Role},
-        pick::{self, CandidateRanking, Pick},
+        kinds::{
+            Work,
+            pick::{self, CandidateRanking, Pick},
+        },
         row::{CallFailure, ItemEnd, SKIPPED, StepPhase},
-        worktree::StepWorktree,
     },
     FlowState,
 };
@@ -61,13 +63,9 @@ impl FlowState {
     }
 
     /// Picks a candidate at once, or returns the question which of several is chosen.
-    pub(super) fn picked(
-        &mut self,
-        id: Id,
-        pick: &Pick,
-        actions: &mut Vec<FlowAction>,
-    ) -> Option<FlowAction> {
-        let ranking = pick.rank(&self.definition, &self.rows);
+    pub(super) fn picked(&mut self, id: Id, actions: &mut Vec<FlowAction>) -> Option<FlowAction> {
+        let Work::Pick(pick) = &self.definition.steps[id.step].work else { return None };
+        let (pick, ranking) = (pick.clone(), self.rank(pick));
         match ranking.best.as_slice() {
             [] => {
                 let why = pick::others(&self.rows, pick.from, &ranking, None);
@@ -87,16 +85,21 @@ impl FlowState {
                 Some(FlowAction::Ask { id, text })
             }
             [chosen, ..] => {
-                self.pick_candidate(id, pick, *chosen, &ranking);
+                self.pick_candidate(id, &pick, *chosen, &ranking);
                 None
             }
         }
     }
 
+    /// Compares the candidates of a pick.
+    pub(super) fn rank(&self, pick: &Pick) -> CandidateRanking {
+        pick.rank(|step| &self.definition.steps[step].id, &self.rows)
+    }
+
     /// Takes the candidate that an answer names, by its number or its name; false if it names no
     /// best one.
     pub(super) fn take_named(&mut self, id: Id, pick: &Pick, answer: &str) -> bool {
-        let ranking = pick.rank(&self.definition, &self.rows);
+        let ranking = self.rank(pick);
         let answer = answer.to_lowercase();
         let is_named = |&index: &usize| {
             let name = pick::name(&self.rows, pick.from, index).to_lowercase();
@@ -135,15 +138,9 @@ impl FlowState {
         }
         let done = |step: &usize| self.rows[*step].phase == StepPhase::Done;
         let order = || self.definition.order.iter().copied().filter(done);
-        let picked = order().rev().find_map(|step| match &self.definition.steps[step].work {
-            Work::Pick(pick) => Some((step, pick.from)),
-            Work::Agent { .. }
-            | Work::Flow { .. }
-            | Work::Ask { .. }
-            | Work::Wait { .. }
-            | Work::Run(_)
-            | Work::Vote(_)
-            | Work::Interaction(_) => None,
+        let picked = order().rev().find_map(|step| {
+            let Work::Pick(pick) = &self.definition.steps[step].work else { return None };
+            Some((step, pick.from))
         });
         if let Some((step, from)) = picked {
             let end = self.rows[step].items.first()?.done.as_ref()?;

@@ -1,22 +1,34 @@
 //! Steps with `election`: agents elect a leader by their scores, and the leader does the work of
 //! the prompt. If it fails, the others elect another one, for the next term.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 
-use super::{
-    super::{
-        position::{AgentNumbers, Problems, Table},
-        row::{StepCall, one_line},
-        template::as_data,
-    },
-    Course, RuleBook, Turn, TurnResult, Verdict, is_set, passed, replay, statement, with_reasons,
+use super::rules::{
+    Course, InteractionKey, MAX_AGENTS, PastTurns, RuleBook, Rules, TurnResult, is_set, passed,
+    replay, statement, with_reasons,
 };
-use crate::election::{Election, ElectionAction, ElectionEvent, ElectionRules as Book};
+use crate::{
+    election::{Election, ElectionAction, ElectionEvent, ElectionRules as Book},
+    flow::{
+        position::{AgentNumbers, Problems, Table},
+        template::as_data,
+        text::one_line,
+        turn::{Turn, Verdict},
+    },
+};
 
-/// Keys of the table, besides those of all interactions.
-pub(super) const KEYS: [&str; 3] = ["scores", "terms", "work_timeout"];
+pub(super) const RULES: InteractionKey = InteractionKey {
+    name: "election",
+    keys: &["scores", "terms", "work_timeout"],
+    agents: (1, MAX_AGENTS),
+    has_work: true,
+    parse: |table, agents, problems| Some(Arc::new(parse(table, agents, problems)?)),
+};
 
 /// Most terms, and those without the key.
 const MAX_TERMS: u32 = 32;
@@ -28,14 +40,19 @@ const SCORES: AgentNumbers =
 
 /// Rules of an election.
 #[derive(Clone, Debug)]
-pub(super) struct ElectionStep {
+struct ElectionStep {
     /// Scores of the file; none if the agents are asked.
     scores: Option<BTreeMap<String, f64>>,
     terms: u32,
 }
 
-impl ElectionStep {
-    pub(super) fn course(&self, agents: &[String], items: &[StepCall]) -> Result<Course, String> {
+impl Rules for ElectionStep {
+    fn verb(&self) -> &'static str {
+        "elect a leader"
+    }
+
+    fn course(&self, past: &PastTurns<'_>) -> Result<Course, String> {
+        let PastTurns { agents, items, .. } = *past;
         let state = Election::new(Book {
             members: agents.to_vec(),
             timeout_ms: u64::MAX,
@@ -261,7 +278,7 @@ impl RuleBook for Campaign<'_> {
     }
 }
 
-pub(super) fn parse(
+fn parse(
     table: &Table<'_, '_>,
     agents: &[String],
     problems: &mut Problems<'_>,

@@ -3,50 +3,56 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    definition::{Definition, Work},
+use super::kind::{Attempt, AttemptValues, KindKey, StepKind};
+use crate::flow::{
     event::ChildChanges,
-    parse::Draft,
-    position::{Problems, Table, did_you_mean},
-    row::{ItemEnd, Row, one_line},
-    worktree::StepWorktree,
+    row::{CallFailure, ItemEnd, Row},
+    text::one_line,
 };
+
+/// The keys of its table name other steps, and are read once these are known.
+pub(super) const KEYS: &[KindKey<Pick>] =
+    &[KindKey { name: "pick", with: &[], parse: |_| Some(Pick::default()) }];
 
 /// Choice among candidates in worktrees.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pick {
+pub(in crate::flow) struct Pick {
     /// Step with the candidates.
-    pub(super) from: usize,
+    pub(in crate::flow) from: usize,
     /// Steps with a program, which has to exit with 0 in the worktree of the candidate.
-    pub(super) judges: Vec<usize>,
+    pub(in crate::flow) judges: Vec<usize>,
     /// True if the client decides among all candidates that pass, whatever their size.
-    pub(super) asks_always: bool,
+    pub(in crate::flow) asks_always: bool,
     /// True if the client decides among candidates of the same size.
-    pub(super) asks_at_tie: bool,
+    pub(in crate::flow) asks_at_tie: bool,
 }
 
 /// Candidates of a step that is over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct CandidateRanking {
+pub(in crate::flow) struct CandidateRanking {
     /// Indices of the best candidates: none, one, or several of the same size.
-    pub(super) best: Vec<usize>,
+    pub(in crate::flow) best: Vec<usize>,
     /// Reason of each candidate that does not count, by index.
-    pub(super) out: Vec<(usize, String)>,
+    pub(in crate::flow) out: Vec<(usize, String)>,
     /// True if the client chooses among several best candidates.
-    pub(super) needs_choice: bool,
+    pub(in crate::flow) needs_choice: bool,
 }
 
 /// Most lines of a judge's output that are shown.
 const MAX_OUTPUT_LINES: usize = 2;
 
 impl Pick {
-    /// Compares the candidates. The rows of the candidates and judges are over.
-    pub(super) fn rank(&self, definition: &Definition, rows: &[Row]) -> CandidateRanking {
+    /// Compares the candidates. The rows of the candidates and judges are over; `id` names a step.
+    pub(in crate::flow) fn rank<'a>(
+        &self,
+        id: impl Fn(usize) -> &'a str,
+        rows: &[Row],
+    ) -> CandidateRanking {
         let mut ranking = CandidateRanking::default();
         let mut fewest_lines = u64::MAX;
         for (index, item) in rows[self.from].items.iter().enumerate() {
             let lines = match item.done.as_ref() {
-                Some(end) => self.lines(definition, rows, index, end),
+                Some(end) => self.lines(&id, rows, index, end),
                 None => Err("it has not ended".to_owned()),
             };
             match lines {
@@ -63,9 +69,9 @@ impl Pick {
     }
 
     /// Changed lines of a candidate, or the reason why it does not count.
-    fn lines(
+    fn lines<'a>(
         &self,
-        definition: &Definition,
+        id: impl Fn(usize) -> &'a str,
         rows: &[Row],
         index: usize,
         end: &ItemEnd,
@@ -76,7 +82,7 @@ impl Pick {
         let changes = end.end.worktree.as_ref().filter(|changes| changes.files > 0);
         let Some(changes) = changes else { return Err("it changed nothing".to_owned()) };
         for &judge in &self.judges {
-            let id = &definition.steps[judge].id;
+            let id = id(judge);
             let judged = rows[judge].items.get(index).and_then(|item| item.done.as_ref());
             match judged {
                 Some(ItemEnd { completed: true, exit: Some(0), .. }) => {}
@@ -94,20 +100,38 @@ impl Pick {
     }
 }
 
+impl StepKind for Pick {
+    fn calls(&self) -> bool {
+        false
+    }
+
+    fn label(&self) -> String {
+        "picks".to_owned()
+    }
+
+    fn brackets(&self) -> (&'static str, &'static str) {
+        ("{", "}")
+    }
+
+    fn attempt(&self, _values: &AttemptValues<'_>) -> Result<Attempt, CallFailure> {
+        Ok(Attempt::Pick)
+    }
+}
+
 /// Size of a change: its lines, and at least one for each file, since binary files have none.
 fn lines(changes: &ChildChanges) -> u64 {
     changes.insertions.saturating_add(changes.deletions).max(changes.files)
 }
 
 /// Name of a candidate: its agent and its number, counted from 1.
-pub(super) fn name(rows: &[Row], from: usize, index: usize) -> String {
+pub(in crate::flow) fn name(rows: &[Row], from: usize, index: usize) -> String {
     let done = rows[from].items.get(index).and_then(|item| item.done.as_ref());
     let agent = done.map(|done| done.agent.as_str()).unwrap_or_default();
     format!("{} {agent}", index + 1)
 }
 
 /// Name of a candidate with the size of its change and its cost, as far as they are known.
-pub(super) fn label(rows: &[Row], from: usize, index: usize) -> String {
+pub(in crate::flow) fn label(rows: &[Row], from: usize, index: usize) -> String {
     let done = rows[from].items.get(index).and_then(|item| item.done.as_ref());
     let changes = done.and_then(|done| done.end.worktree.as_ref());
     let size = changes.map(|it| format!("+{} -{}", it.insertions, it.deletions));
@@ -119,7 +143,7 @@ pub(super) fn label(rows: &[Row], from: usize, index: usize) -> String {
 
 /// Text about all candidates except the chosen one: a Markdown list of their sizes and costs, and
 /// why each was not taken.
-pub(super) fn others(
+pub(in crate::flow) fn others(
     rows: &[Row],
     from: usize,
     ranking: &CandidateRanking,
@@ -151,7 +175,7 @@ fn last_lines(output: &str) -> String {
 }
 
 /// Output of the step.
-pub(super) fn output(
+pub(in crate::flow) fn output(
     rows: &[Row],
     from: usize,
     chosen: usize,
@@ -171,65 +195,4 @@ pub(super) fn output(
         "agent": agent(chosen),
         "candidates": (0..items.len()).map(candidate).collect::<Vec<_>>(),
     })
-}
-
-/// Reads the key of a step; the steps of `definition` have their worktrees.
-pub(super) fn parse(
-    draft: &Draft<'_, '_>,
-    step: usize,
-    definition: &Definition,
-    problems: &mut Problems<'_>,
-) -> Option<Pick> {
-    let table = Table::from_value(draft.table.get("pick")?, "pick", problems)?;
-    table.check_keys(&["from", "judges", "by", "tie"], problems);
-    let Some((name, at)) = table.text("from", problems) else {
-        if table.get("from").is_none() {
-            problems.error(&table.at, "`pick` has a `from`: the step with the candidates");
-        }
-        return None;
-    };
-    let named = |name: &str| definition.step_ids().position(|id| id == name);
-    let Some(from) = named(&name) else {
-        let near = did_you_mean(&name, definition.step_ids());
-        problems.error(&at, format!("`from`: there is no step `{name}`{near}"));
-        return None;
-    };
-    let is_over = |other: usize| definition.is_before(other, step);
-    let candidates = &definition.steps[from];
-    if candidates.worktree != Some(StepWorktree::New) || candidates.each.is_none() {
-        let rule = format!(
-            "`from`: the step `{name}` has no candidates: give it `agents` or `for_each`, and `worktree = \"new\"`"
-        );
-        problems.error(&at, rule);
-        return None;
-    }
-    if !is_over(from) {
-        let rule = format!("`from`: the step `{name}` may not be over by then; add it to `needs`");
-        problems.error(&at, rule);
-    }
-    let mut judges = Vec::new();
-    for (judge, at) in table.texts("judges", problems) {
-        let Some(index) = named(&judge) else {
-            let near = did_you_mean(&judge, definition.step_ids());
-            problems.error(&at, format!("`judges`: there is no step `{judge}`{near}"));
-            continue;
-        };
-        let works_in = definition.steps[index].worktree;
-        let is_run = matches!(definition.steps[index].work, Work::Run(_));
-        if !is_run || works_in != Some(StepWorktree::Of(from)) {
-            let rule = format!(
-                "`judges`: the step `{judge}` has no `run` with `worktree = \"{name}\"`, and judges no candidate"
-            );
-            problems.error(&at, rule);
-        } else if !is_over(index) {
-            let rule =
-                format!("`judges`: the step `{judge}` may not be over by then; add it to `needs`");
-            problems.error(&at, rule);
-        }
-        judges.push(index);
-    }
-    let asks = |word: Option<String>| word.as_deref() == Some("ask");
-    let asks_always = asks(table.word("by", &["lines", "ask"], problems));
-    let asks_at_tie = asks(table.word("tie", &["first", "ask"], problems));
-    Some(Pick { from, judges, asks_always, asks_at_tie })
 }

@@ -1,7 +1,7 @@
 //! Key `inherit` of a step: memory that its agent gets before it begins.
 
-use super::{
-    definition::{Definition, Inherit, Work},
+use crate::flow::{
+    definition::{Definition, Inherit},
     position::{Problems, Table, did_you_mean},
 };
 
@@ -53,7 +53,7 @@ pub(super) fn parse(
         return None;
     }
     let giver = &definition.steps[from];
-    if !matches!(giver.work, Work::Agent { .. } | Work::Flow { .. }) || giver.each.is_some() {
+    if !giver.work.kind().is_delegated() || giver.each.is_some() {
         let rule =
             format!("`from`: the step `{name}` is no single task of an agent, and has no memory");
         problems.error(&at, rule);

@@ -1,13 +1,12 @@
 //! Checks of a whole flow: needs, order, and the variables of each text.
 
-use super::{
-    definition::{Definition, Work, is_before},
-    inherit,
-    parse::{Draft, Names, SourceRange, TextScope, next},
-    pick,
+use super::{candidates, draft::Draft, inherit, next, repetition::Join, stream, worktree};
+use crate::flow::{
+    definition::{Definition, is_before},
+    kinds::Work,
     position::{Problems, did_you_mean},
-    repetition::Join,
-    script, stream, worktree,
+    scope::{Names, SourceRange, TextScope},
+    variables,
 };
 
 /// Variables of a step's record.
@@ -73,7 +72,7 @@ pub(super) fn complete(
     }
     for (index, draft) in drafts.iter_mut().enumerate() {
         let before = |one, of| is_before(&definition.steps, one, of);
-        let found = next(draft, index, &ids, before, problems);
+        let found = next::parse(draft, index, &ids, before, problems);
         definition.steps[index].next = found;
         let inherit = inherit::parse(&draft.table, index, &definition, problems);
         definition.steps[index].inherit = inherit;
@@ -81,7 +80,7 @@ pub(super) fn complete(
     // A step works in the worktree of an earlier one, and picks among earlier ones.
     for &index in &order {
         worktree::parse(&mut drafts[index], index, &mut definition, problems);
-        if let Some(pick) = pick::parse(&drafts[index], index, &definition, problems) {
+        if let Some(pick) = candidates::parse(&drafts[index], index, &definition, problems) {
             definition.steps[index].work = Work::Pick(pick);
         }
     }
@@ -93,7 +92,7 @@ pub(super) fn complete(
         }
         check_fallback(&definition, index, draft, problems);
     }
-    script::check_variables(&definition, problems);
+    variables::check_variables(&definition, problems);
     if let Some((names, at)) = result {
         check_names(&definition, None, &names, &at, TextScope::default(), problems);
     }
@@ -121,7 +120,7 @@ fn check_fallback(
     problems: &mut Problems<'_>,
 ) {
     let step = &definition.steps[index];
-    if matches!(step.work, Work::Flow { .. }) && !step.fallback.is_empty() {
+    if matches!(step.work, Work::Flow(_)) && !step.fallback.is_empty() {
         problems.error(&draft.at, "`fallback` is a key of a step with `agent`");
     }
 }

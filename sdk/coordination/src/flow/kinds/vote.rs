@@ -6,25 +6,30 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use toml::Spanned;
 
-use super::{
-    answer,
-    parse::{SourceRange, TextScope, Texts, owned, template},
-    position::{AgentNumbers, Problems, Table, did_you_mean},
-    row::{ItemEnd, Row, StepCall, cut, one_line},
-    schema, script,
-    template::Template,
+use super::kind::{
+    Attempt, AttemptValues, CallRights, KindKey, StepKind, StepReader, template_failure,
 };
 use crate::{
+    flow::{
+        answer,
+        limits::MAX_CHOICES,
+        position::{AgentNumbers, Problems, Table, did_you_mean},
+        program::refuse_by_name,
+        row::{CallFailure, ItemEnd, Row, StepCall},
+        schema,
+        scope::{distinct_texts, owned, template},
+        template::Template,
+        text::{cut, one_line},
+    },
     record::{Record, VoteResults},
     vote::{Ballot, Poll, PollAction, PollDecision, PollEvent, PollOutcome, PollState, Rule},
 };
 
-/// Permissions of a voter.
-pub(super) const READ_ONLY: &str = "read-only";
+pub(super) const KEYS: &[KindKey<VoteStep>] =
+    &[KindKey { name: "vote", with: &["prompt", "retry"], parse }];
 
-/// Most voters of a step, and most choices.
+/// Most voters of a step.
 const MAX_VOTERS: usize = 128;
-pub(super) const MAX_CHOICES: usize = 32;
 
 /// Weights of voters.
 const WEIGHTS: AgentNumbers =
@@ -35,16 +40,16 @@ const MAX_REASON: usize = 4 << 10;
 
 /// Vote of a step.
 #[derive(Clone, Debug)]
-pub(super) struct VoteStep {
-    pub(super) agents: Vec<String>,
+pub(in crate::flow) struct VoteStep {
+    agents: Vec<String>,
     choices: Vec<String>,
     rule: Rule,
-    pub(super) prompt: Template,
+    prompt: Template,
 }
 
 impl VoteStep {
     /// JSON schema of a ballot.
-    pub(super) fn ballot(&self) -> Value {
+    pub(in crate::flow) fn ballot(&self) -> Value {
         let mut members = Map::new();
         members.insert("choice".to_owned(), json!({ "enum": self.choices }));
         let confidence = json!({ "type": "number", "minimum": 0, "maximum": 1 });
@@ -53,57 +58,20 @@ impl VoteStep {
         schema::object(members)
     }
 
-    /// Text for a voter.
-    ///
-    /// # Errors
-    ///
-    /// If the prompt cannot be rendered.
-    pub(super) fn text(
-        &self,
-        context: &minijinja::Value,
-        correction: Option<&String>,
-    ) -> Result<String, String> {
-        let mut text = self.prompt.render(context)?;
-        text.push_str(&answer::request(&self.ballot()));
-        text.push_str(&correction.map(|why| answer::correction(why)).unwrap_or_default());
-        Ok(text)
-    }
-
-    /// Short text for charts and progress.
-    pub(super) fn label(&self) -> String {
-        format!("{} vote", self.agents.join(", "))
-    }
-
-    /// Record of the step, whose items are the voters in their order.
-    pub(super) fn record(&self, row: &Row, items: &[Value]) -> Value {
-        let outcome = self.count(row);
-        let text = outcome.as_ref().map(to_text).unwrap_or_default();
-        let mut output = outcome.map(|outcome| to_json(&outcome));
-        if let (Rule::Record(records), Some(output)) =
-            (&self.rule, output.as_mut().and_then(Value::as_object_mut))
-        {
-            let weight = |agent: &String| records.get(agent).copied().unwrap_or_default().weight();
-            let weights = self.agents.iter().map(|agent| (agent, weight(agent)));
-            let weights = json!(weights.collect::<BTreeMap<_, _>>());
-            output.extend([("weights".to_owned(), weights)]);
-        }
-        json!({ "state": "completed", "text": text, "output": output, "items": items })
-    }
-
     /// True if a ballot counts the record of its voter.
-    pub(super) fn is_by_record(&self) -> bool {
+    pub(in crate::flow) fn is_by_record(&self) -> bool {
         matches!(self.rule, Rule::Record(_))
     }
 
     /// Takes the records of its voters, if they count.
-    pub(super) fn weigh(&mut self, all: &BTreeMap<String, Record>) {
+    pub(in crate::flow) fn weigh(&mut self, all: &BTreeMap<String, Record>) {
         if let Rule::Record(records) = &mut self.rule {
             all.clone_into(records);
         }
     }
 
     /// Ballots for the record of their agents.
-    pub(super) fn results(&self, row: &Row) -> Option<VoteResults> {
+    pub(in crate::flow) fn results(&self, row: &Row) -> Option<VoteResults> {
         let ballots = self.count(row)?.ballots.into_iter().filter_map(|(agent, ballot)| {
             let choice = self.choices.iter().position(|it| *it == ballot.choice)?;
             Some((agent, choice))
@@ -126,6 +94,55 @@ impl VoteStep {
             PollAction::Finish(outcome) => Some(outcome),
             PollAction::Call(_) | PollAction::Wait(_) | PollAction::Cancel(_) => None,
         })
+    }
+}
+
+impl StepKind for VoteStep {
+    fn agents(&self) -> &[String] {
+        &self.agents
+    }
+
+    fn agent(&self, item: usize) -> &str {
+        self.agents.get(item).map_or("", String::as_str)
+    }
+
+    fn items(&self) -> usize {
+        self.agents.len()
+    }
+
+    fn decides(&self) -> bool {
+        true
+    }
+
+    fn label(&self) -> String {
+        format!("{} vote", self.agents.join(", "))
+    }
+
+    fn brackets(&self) -> (&'static str, &'static str) {
+        ("{", "}")
+    }
+
+    /// Record of the step, whose items are the voters in their order.
+    fn record(&self, row: &Row, items: &[Value]) -> Option<Value> {
+        let outcome = self.count(row);
+        let text = outcome.as_ref().map(to_text).unwrap_or_default();
+        let mut output = outcome.map(|outcome| to_json(&outcome));
+        if let (Rule::Record(records), Some(output)) =
+            (&self.rule, output.as_mut().and_then(Value::as_object_mut))
+        {
+            let weight = |agent: &String| records.get(agent).copied().unwrap_or_default().weight();
+            let weights = self.agents.iter().map(|agent| (agent, weight(agent)));
+            let weights = json!(weights.collect::<BTreeMap<_, _>>());
+            output.extend([("weights".to_owned(), weights)]);
+        }
+        Some(json!({ "state": "completed", "text": text, "output": output, "items": items }))
+    }
+
+    fn attempt(&self, values: &AttemptValues<'_>) -> Result<Attempt, CallFailure> {
+        let mut text = self.prompt.render(&(values.variables)()).map_err(template_failure)?;
+        text.push_str(&answer::request(&self.ballot()));
+        text.push_str(&values.correction.map(|why| answer::correction(why)).unwrap_or_default());
+        Ok(Attempt::Call { text, data: None, rights: CallRights::ReadOnly })
     }
 }
 
@@ -195,20 +212,15 @@ fn to_text(PollOutcome { decision, tally, ballots, failed }: &PollOutcome) -> St
     text
 }
 
-/// Reads the keys `vote` and `prompt` of a step.
-pub(super) fn parse(
-    table: &Table<'_, '_>,
-    scope: TextScope,
-    texts: &mut Texts,
-    problems: &mut Problems<'_>,
-) -> Option<VoteStep> {
-    let inner = Table::from_value(table.get("vote")?, "vote", problems)?;
+fn parse(step: &mut StepReader<'_, '_, '_, '_>) -> Option<VoteStep> {
+    let StepReader { key, table, scope, texts, problems } = step;
+    let inner = Table::from_value(table.get(key)?, key, problems)?;
     inner.check_keys(&["agents", "choices", "rule", "weights"], problems);
-    let agents = names((&inner, "vote"), "agents", (1, MAX_VOTERS), problems);
+    let agents = distinct_texts((&inner, key), "agents", (1, MAX_VOTERS), problems);
     for (name, at) in agents.iter().flatten() {
-        script::refuse_by_name(name, at, problems);
+        refuse_by_name(name, at, problems);
     }
-    let choices = names((&inner, "vote"), "choices", (2, MAX_CHOICES), problems);
+    let choices = distinct_texts((&inner, key), "choices", (2, MAX_CHOICES), problems);
     let agents = agents.map(|all| all.into_iter().map(|(name, _)| name).collect::<Vec<_>>());
     let rule = rule(&inner, agents.as_deref().unwrap_or_default(), problems);
     let prompt = template(table, "prompt", problems);
@@ -216,33 +228,9 @@ pub(super) fn parse(
         problems.error(&table.at, format!("{} has a `prompt`", table.name));
     }
     let (prompt, at) = prompt?;
-    texts.push((owned(prompt.names()), at, scope));
+    texts.push((owned(prompt.names()), at, *scope));
     let choices = choices?.into_iter().map(|(choice, _)| choice).collect();
     Some(VoteStep { agents: agents?, choices, rule: rule?, prompt })
-}
-
-/// List of different texts of a key in a table of the step's key `of`; none if it has an error.
-pub(super) fn names(
-    (table, of): (&Table<'_, '_>, &str),
-    key: &str,
-    (min, max): (usize, usize),
-    problems: &mut Problems<'_>,
-) -> Option<Vec<(String, SourceRange)>> {
-    let all = table.texts(key, problems);
-    let at = table.get(key).map_or(table.at.clone(), Spanned::span);
-    if !(min..=max).contains(&all.len()) {
-        problems.error(&at, format!("`{of}`: `{key}` is a list of {min} to {max} texts"));
-        return None;
-    }
-    for (index, (name, at)) in all.iter().enumerate() {
-        if name.trim().is_empty() {
-            problems.error(at, format!("`{key}`: a name is not empty"));
-        }
-        if all[..index].iter().any(|(other, _)| other == name) {
-            problems.error(at, format!("`{key}`: `{name}` is listed twice, and counts once"));
-        }
-    }
-    Some(all)
 }
 
 /// Rule of a vote; `majority` without the key.

@@ -1,22 +1,33 @@
 //! Steps with `negotiation`: agents make proposals in turn until all accept the same one.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::{
-    super::{
-        position::{Problems, Table},
-        row::{StepCall, one_line},
-        template::as_data,
-    },
-    Course, RuleBook, Turn, TurnResult, Verdict, is_set, replay, statement,
+use super::rules::{
+    Course, InteractionKey, MAX_AGENTS, PastTurns, RuleBook, Rules, TurnResult, is_set, replay,
+    statement,
 };
-use crate::negotiation::{
-    Negotiation, NegotiationAction, NegotiationEvent, NegotiationOutcome, NegotiationRules as Book,
-    NoAgreementReason, ProposedTerms,
+use crate::{
+    flow::{
+        position::{Problems, Table},
+        template::as_data,
+        text::one_line,
+        turn::{Turn, Verdict},
+    },
+    negotiation::{
+        Negotiation, NegotiationAction, NegotiationEvent, NegotiationOutcome,
+        NegotiationRules as Book, NoAgreementReason, ProposedTerms,
+    },
 };
 
-/// Keys of the table, besides those of all interactions.
-pub(super) const KEYS: [&str; 1] = ["proposals"];
+pub(super) const RULES: InteractionKey = InteractionKey {
+    name: "negotiation",
+    keys: &["proposals"],
+    agents: (2, MAX_AGENTS),
+    has_work: false,
+    parse: |table, _, problems| Some(Arc::new(parse(table, problems)?)),
+};
 
 /// Most proposals, and those without the key.
 const MAX_PROPOSALS: u32 = 50;
@@ -24,18 +35,25 @@ const PROPOSALS: u32 = 10;
 
 /// Rules of a negotiation.
 #[derive(Clone, Debug)]
-pub(super) struct NegotiationStep {
+struct NegotiationStep {
     proposals: u32,
 }
 
-impl NegotiationStep {
-    pub(super) fn course(&self, agents: &[String], items: &[StepCall]) -> Result<Course, String> {
+impl Rules for NegotiationStep {
+    fn verb(&self) -> &'static str {
+        "negotiate"
+    }
+
+    fn course(&self, past: &PastTurns<'_>) -> Result<Course, String> {
+        let PastTurns { agents, items, .. } = *past;
         let book =
             Book { parties: agents.to_vec(), max_proposals: self.proposals, timeout_ms: None };
         let state = Negotiation::new(book)?;
         Ok(replay(Talks { rules: self, agents, state, number: 0 }, items))
     }
+}
 
+impl NegotiationStep {
     fn call(&self, agents: &[String], party: String, proposal: Option<&ProposedTerms>) -> Turn {
         let others: Vec<_> = agents.iter().filter(|it| **it != party).map(String::as_str).collect();
         let mut request = format!(
@@ -146,7 +164,7 @@ fn verdict(outcome: &NegotiationOutcome) -> Verdict {
     Verdict { failure: None, text, output }
 }
 
-pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<NegotiationStep> {
+fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<NegotiationStep> {
     let proposals = table.number("proposals", (1, MAX_PROPOSALS), problems).unwrap_or(PROPOSALS);
     Some(NegotiationStep { proposals })
 }

@@ -1,26 +1,14 @@
 //! Key `worktree`: working copies of a git repository. A step gets a new one, or works in that of
 //! an earlier step; the flow as a whole has one by the table `[worktree]`.
 
-use serde_json::{Value, json};
-
-use super::{
-    definition::{Definition, Each, Items, Work},
-    event::ChildChanges,
-    parse::Draft,
+use super::draft::Draft;
+use crate::flow::{
+    definition::{Definition, Each, Items, StepWorktree},
     position::{Problems, Table, did_you_mean},
 };
 
 /// Value of the key for a worktree of the step itself.
 const NEW: &str = "new";
-
-/// Worktree of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StepWorktree {
-    /// Each task of the step gets a new one.
-    New,
-    /// The step works in the worktree of this step.
-    Of(usize),
-}
 
 /// True if a step names another one by `worktree`, and so may be done once for each of its tasks.
 pub(super) fn names_step(table: &Table<'_, '_>) -> bool {
@@ -52,8 +40,8 @@ pub(super) fn parse(
     problems: &mut Problems<'_>,
 ) {
     let Some((name, at)) = draft.table.text("worktree", problems) else { return };
-    if !matches!(definition.steps[step].work, Work::Agent { .. } | Work::Run(_) | Work::Flow { .. })
-    {
+    let work = definition.steps[step].work.kind();
+    if !work.is_delegated() && work.program().is_none() {
         let rule = "`worktree` is a key of a step that calls an agent, a flow or a program";
         return problems.error(&at, rule);
     }
@@ -101,10 +89,4 @@ pub(super) fn parse(
         }
     }
     definition.steps[step].worktree = Some(StepWorktree::Of(from));
-}
-
-/// Record of a worktree's changes for templates.
-pub(super) fn record(changes: &ChildChanges) -> Value {
-    let ChildChanges { files, insertions, deletions, diff } = changes;
-    json!({ "files": files, "insertions": insertions, "deletions": deletions, "diff": diff })
 }

@@ -1,28 +1,38 @@
 //! Steps with `blackboard`: agents share a list of items, and add, claim and finish them in rounds.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::{
-    super::{
-        position::{Problems, Table, did_you_mean},
-        row::{StepCall, cut, one_line},
-        template::as_data,
-    },
-    Course, MidTurnChange as EarlyChange, RuleBook, Turn, TurnResult, Verdict, replay_in,
+use super::rules::{
+    Course, InteractionKey, MAX_AGENTS, PastTurns, RuleBook, Rules, TurnResult, replay_in,
     statement, with_reasons,
 };
-use crate::blackboard::{
-    ChangeRefusal, Item as BoardItem, ItemChange, ItemState,
-    rounds::{
-        Contribution, ContributionRefusal, MAX_CONTRIBUTIONS, NewItem, RefusedContribution,
-        RoundsAction, RoundsEnd, RoundsEvent, RoundsOutcome, RoundsRules as Book, RoundsState,
-        TurnOrder,
+use crate::{
+    blackboard::{
+        ChangeRefusal, Item as BoardItem, ItemChange, ItemState,
+        rounds::{
+            Contribution, ContributionRefusal, MAX_CONTRIBUTIONS, NewItem, RefusedContribution,
+            RoundsAction, RoundsEnd, RoundsEvent, RoundsOutcome, RoundsRules as Book, RoundsState,
+            TurnOrder,
+        },
+        share_of_agent,
     },
-    share_of_agent,
+    flow::{
+        position::{Problems, Table, did_you_mean},
+        template::as_data,
+        text::{cut, one_line},
+        turn::{MidTurnChange as EarlyChange, Turn, Verdict},
+    },
 };
 
-/// Keys of the table, besides those of all interactions.
-pub(super) const KEYS: [&str; 4] = ["items", "rounds", "control", "lease"];
+pub(super) const RULES: InteractionKey = InteractionKey {
+    name: "blackboard",
+    keys: &["items", "rounds", "control", "lease"],
+    agents: (1, MAX_AGENTS),
+    has_work: false,
+    parse: |table, agents, problems| Some(Arc::new(parse(table, agents.len().max(1), problems)?)),
+};
 
 /// Most rounds, and those without the key.
 const MAX_ROUNDS: u32 = 100;
@@ -54,36 +64,37 @@ const FLOW: &str = "flow";
 
 /// Rules of a blackboard.
 #[derive(Clone, Debug)]
-pub(super) struct BlackboardStep {
+struct BlackboardStep {
     items: Vec<NewItem>,
     control: TurnOrder,
     rounds: u32,
     lease: u32,
 }
 
-impl BlackboardStep {
-    pub(super) fn course(
-        &self,
-        agents: &[String],
-        items: &[StepCall],
-        changes: &[EarlyChange],
-    ) -> Result<Course, String> {
+impl Rules for BlackboardStep {
+    fn verb(&self) -> &'static str {
+        "share a board"
+    }
+
+    fn course(&self, past: &PastTurns<'_>) -> Result<Course, String> {
+        let PastTurns { agents, items, changes, .. } = *past;
         Ok(replay_in(&mut self.sharing(agents, changes)?, items))
     }
 
-    /// Answer to the last change, and the board after it.
-    pub(super) fn changed(
-        &self,
-        agents: &[String],
-        items: &[StepCall],
-        changes: &[EarlyChange],
-    ) -> Option<(Value, Value)> {
+    fn has_board(&self) -> bool {
+        true
+    }
+
+    fn changed(&self, past: &PastTurns<'_>) -> Option<(Value, Value)> {
+        let PastTurns { agents, items, changes, .. } = *past;
         let mut sharing = self.sharing(agents, changes).ok()?;
         replay_in(&mut sharing, items);
         let answer = sharing.answer.take().unwrap_or(Value::Null);
         Some((answer, self.report(&sharing.state, sharing.round, None)))
     }
+}
 
+impl BlackboardStep {
     fn sharing<'r>(
         &'r self,
         agents: &'r [String],
@@ -434,7 +445,7 @@ impl RuleBook for Sharing<'_> {
     }
 }
 
-pub(super) fn parse(
+fn parse(
     table: &Table<'_, '_>,
     agents: usize,
     problems: &mut Problems<'_>,

@@ -1,24 +1,34 @@
 //! Steps with `delphi`: agents answer in anonymous rounds until few of them change their answer.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
-use super::{
-    super::{
-        position::{Problems, Table},
-        row::StepCall,
-        template::as_data,
-        vote_step::{MAX_CHOICES, names},
-    },
-    Course, RuleBook, Turn, TurnResult, Verdict, decimal, replay, statement, unit,
+use super::rules::{
+    Course, InteractionKey, MAX_AGENTS, PastTurns, RuleBook, Rules, TurnResult, decimal, replay,
+    statement, unit,
 };
-use crate::delphi::{
-    Delphi, DelphiAction, DelphiEnd, DelphiEvent, DelphiOutcome, DelphiRules as Book, ExpertAnswer,
-    Figures, Summary, Value as Estimate,
+use crate::{
+    delphi::{
+        Delphi, DelphiAction, DelphiEnd, DelphiEvent, DelphiOutcome, DelphiRules as Book,
+        ExpertAnswer, Figures, Summary, Value as Estimate,
+    },
+    flow::{
+        limits::MAX_CHOICES,
+        position::{Problems, Table},
+        scope::distinct_texts,
+        template::as_data,
+        turn::{Turn, Verdict},
+    },
 };
 
-/// Keys of the table, besides those of all interactions.
-pub(super) const KEYS: [&str; 6] =
-    ["choices", "unit", "rounds", "least", "max_changes", "tolerance"];
+pub(super) const RULES: InteractionKey = InteractionKey {
+    name: "delphi",
+    keys: &["choices", "unit", "rounds", "least", "max_changes", "tolerance"],
+    agents: (1, MAX_AGENTS),
+    has_work: false,
+    parse: |table, agents, problems| Some(Arc::new(parse(table, agents.len().max(1), problems)?)),
+};
 
 /// Most rounds.
 const MAX_ROUNDS: u32 = 10;
@@ -28,7 +38,7 @@ const MAX_ESTIMATE: f64 = 1_000_000.0;
 
 /// Rules of a Delphi.
 #[derive(Clone, Debug)]
-pub(super) struct DelphiStep {
+struct DelphiStep {
     /// Answers to choose from; none for numbers.
     choices: Option<Vec<String>>,
     unit: String,
@@ -38,8 +48,13 @@ pub(super) struct DelphiStep {
     tolerance: f64,
 }
 
-impl DelphiStep {
-    pub(super) fn course(&self, agents: &[String], items: &[StepCall]) -> Result<Course, String> {
+impl Rules for DelphiStep {
+    fn verb(&self) -> &'static str {
+        "estimate"
+    }
+
+    fn course(&self, past: &PastTurns<'_>) -> Result<Course, String> {
+        let PastTurns { agents, items, .. } = *past;
         let state = Delphi::new(Book {
             experts: agents.to_vec(),
             is_number: self.choices.is_none(),
@@ -51,7 +66,9 @@ impl DelphiStep {
         })?;
         Ok(replay(Rounds { rules: self, state, round: 1 }, items))
     }
+}
 
+impl DelphiStep {
     fn estimate(&self, answer: &Value) -> Option<ExpertAnswer> {
         let value = answer.get("value")?;
         let value = match &self.choices {
@@ -201,11 +218,7 @@ fn answers(summary: &Summary) -> String {
     summary.answers.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn parse(
-    table: &Table<'_, '_>,
-    agents: usize,
-    problems: &mut Problems<'_>,
-) -> Option<DelphiStep> {
+fn parse(table: &Table<'_, '_>, agents: usize, problems: &mut Problems<'_>) -> Option<DelphiStep> {
     let choices = match table.get("choices") {
         Some(_) => {
             for key in ["unit", "tolerance"] {
@@ -215,7 +228,7 @@ pub(super) fn parse(
                     problems.error(&value.span(), rule);
                 }
             }
-            let choices = names((table, "delphi"), "choices", (2, MAX_CHOICES), problems)?;
+            let choices = distinct_texts((table, "delphi"), "choices", (2, MAX_CHOICES), problems)?;
             Some(choices.into_iter().map(|(choice, _)| choice).collect())
         }
         None => None,

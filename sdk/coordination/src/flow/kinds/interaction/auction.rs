@@ -1,22 +1,32 @@
 //! Steps with `auction`: agents bid for the work of the prompt, and the winner does it.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::{
-    super::position::{Problems, Table},
-    Course, MAX_AMOUNT, RuleBook, Turn, TurnResult, Verdict, amount, is_set, passed, replay,
-    statement, unit, with_reasons,
+use super::rules::{
+    Course, InteractionKey, MAX_AMOUNT, MAX_BIDDERS, PastTurns, RuleBook, Rules, TurnResult,
+    amount, is_set, passed, replay, statement, unit, with_reasons,
 };
-use crate::auction::{
-    Auction, AuctionAction, AuctionEvent, AuctionOutcome, Lot, Price, Side, Tie, mixed,
+use crate::{
+    auction::{Auction, AuctionAction, AuctionEvent, AuctionOutcome, Lot, Price, Side, Tie, mixed},
+    flow::{
+        position::{Problems, Table},
+        turn::{Turn, Verdict},
+    },
 };
 
-/// Keys of the table, besides those of all interactions.
-pub(super) const KEYS: [&str; 5] = ["side", "price", "reserve", "tie", "unit"];
+pub(super) const RULES: InteractionKey = InteractionKey {
+    name: "auction",
+    keys: &["side", "price", "reserve", "tie", "unit"],
+    agents: (1, MAX_BIDDERS),
+    has_work: true,
+    parse: |table, _, problems| Some(Arc::new(parse(table, problems)?)),
+};
 
 /// Rules of an auction.
 #[derive(Clone, Debug)]
-pub(super) struct AuctionStep {
+struct AuctionStep {
     side: Side,
     price: Price,
     reserve: Option<u64>,
@@ -24,13 +34,13 @@ pub(super) struct AuctionStep {
     unit: String,
 }
 
-impl AuctionStep {
-    pub(super) fn course(
-        &self,
-        agents: &[String],
-        items: &[super::StepCall],
-        seed: &str,
-    ) -> Result<Course, String> {
+impl Rules for AuctionStep {
+    fn verb(&self) -> &'static str {
+        "bid"
+    }
+
+    fn course(&self, past: &PastTurns<'_>) -> Result<Course, String> {
+        let PastTurns { agents, items, seed, .. } = *past;
         let tie = if self.is_drawn { Tie::Drawn(mixed(0, seed)) } else { Tie::Listed };
         let state = Auction::new(Lot {
             bidders: agents.to_vec(),
@@ -52,7 +62,9 @@ impl AuctionStep {
             items,
         ))
     }
+}
 
+impl AuctionStep {
     fn call(&self, bidder: String) -> Turn {
         let (wins, limit) = match self.side {
             Side::Buy => ("lowest", "at most"),
@@ -184,7 +196,7 @@ impl RuleBook for Bidding<'_> {
     }
 }
 
-pub(super) fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<AuctionStep> {
+fn parse(table: &Table<'_, '_>, problems: &mut Problems<'_>) -> Option<AuctionStep> {
     let side = table.word("side", &["buy", "sell"], problems);
     let price = table.word("price", &["first", "second"], problems);
     let tie = table.word("tie", &["listed", "drawn"], problems);

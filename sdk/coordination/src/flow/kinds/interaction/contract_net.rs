@@ -1,24 +1,33 @@
 //! Steps with `contract_net`: agents propose how they would do the work of the prompt, and the best
 //! of them do it.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::{
-    super::{
-        position::{Problems, Table},
-        row::StepCall,
-        template::as_data,
-    },
-    Course, MAX_AMOUNT, RuleBook, Turn, TurnResult, Verdict, amount, decimal, is_set, replay,
-    statement, unit, with_reasons,
+use super::rules::{
+    Course, InteractionKey, MAX_AGENTS, MAX_AMOUNT, PastTurns, RuleBook, Rules, TurnResult, amount,
+    decimal, is_set, replay, statement, unit, with_reasons,
 };
-use crate::contract_net::{
-    CallForProposals, ContractNet, ContractNetAction, ContractNetEvent, ContractNetOutcome,
-    ContractorReport, Proposal, ProposalLimits, Weights,
+use crate::{
+    contract_net::{
+        CallForProposals, ContractNet, ContractNetAction, ContractNetEvent, ContractNetOutcome,
+        ContractorReport, Proposal, ProposalLimits, Weights,
+    },
+    flow::{
+        position::{Problems, Table},
+        template::as_data,
+        turn::{Turn, Verdict},
+    },
 };
 
-/// Keys of the table, besides those of all interactions.
-pub(super) const KEYS: [&str; 5] = ["awards", "weights", "limits", "rounds", "unit"];
+pub(super) const RULES: InteractionKey = InteractionKey {
+    name: "contract_net",
+    keys: &["awards", "weights", "limits", "rounds", "unit"],
+    agents: (1, MAX_AGENTS),
+    has_work: true,
+    parse: |table, agents, problems| Some(Arc::new(parse(table, agents.len().max(1), problems)?)),
+};
 
 /// Most rounds of proposals.
 const MAX_ROUNDS: u32 = 10;
@@ -31,7 +40,7 @@ const MAX_MINUTES: f64 = 527_040.0;
 
 /// Rules of a contract net.
 #[derive(Clone, Debug)]
-pub(super) struct ContractNetStep {
+struct ContractNetStep {
     awards: usize,
     weights: Weights,
     limits: ProposalLimits,
@@ -54,8 +63,13 @@ impl Notes {
     }
 }
 
-impl ContractNetStep {
-    pub(super) fn course(&self, agents: &[String], items: &[StepCall]) -> Result<Course, String> {
+impl Rules for ContractNetStep {
+    fn verb(&self) -> &'static str {
+        "propose"
+    }
+
+    fn course(&self, past: &PastTurns<'_>) -> Result<Course, String> {
+        let PastTurns { agents, items, .. } = *past;
         let state = ContractNet::new(CallForProposals {
             participants: agents.to_vec(),
             awards: self.awards,
@@ -68,7 +82,9 @@ impl ContractNetStep {
         let (notes, round) = (Notes::default(), 1);
         Ok(replay(Tender { rules: self, state, notes, round }, items))
     }
+}
 
+impl ContractNetStep {
     fn call(&self, agent: String, round: u32) -> Turn {
         let unit = &self.unit;
         let mut request = format!(
@@ -232,7 +248,7 @@ fn minutes(ms: u64) -> f64 {
     ms as f64 / 60_000.0
 }
 
-pub(super) fn parse(
+fn parse(
     table: &Table<'_, '_>,
     agents: usize,
     problems: &mut Problems<'_>,

@@ -1,10 +1,11 @@
 //! Keys of a step that say how often it is done, and after how many others: `for_each`, `agents`,
 //! `concurrency`, `allow_failures`, `retry` and `join`.
 
-use super::{
-    definition::{Each, Items, MAX_AGENTS, MAX_AT_ONCE, MAX_ITEMS, MAX_STEPS, Retry},
-    parse::{SourceRange, TextScope, Texts, condition, only, owned},
+use crate::flow::{
+    definition::{Each, Items, Retry},
+    limits::{MAX_AGENTS, MAX_AT_ONCE, MAX_ITEMS, MAX_STEPS},
     position::{Problems, Table},
+    scope::{SourceRange, TextScope, Texts, condition, only, owned},
 };
 
 /// Keys `concurrency` and `allow_failures` of a step, as far as it has them.

@@ -1,11 +1,11 @@
 //! Key `compensate` of a step: an agent or a program that undoes the completed step if the flow
 //! fails later.
 
-use super::{
+use crate::flow::{
     definition::Undo,
-    parse::{Names, SourceRange, TextScope, only, owned, template},
     position::{Problems, Table},
-    script,
+    program::{self, refuse_by_name},
+    scope::{Names, SourceRange, TextScope, only, owned, template},
 };
 
 /// Reads the key of a step.
@@ -18,13 +18,13 @@ pub(super) fn parse(
     table.check_keys(&["agent", "prompt", "run", "on_restart"], problems);
     if table.get("run").is_some() {
         only(&table, &["agent", "prompt"], "a `compensate` without `run`", problems);
-        return script::parse(&table, problems).map(Undo::Run);
+        return program::parse(&table, problems).map(Undo::Run);
     }
     only(&table, &["on_restart"], "a `compensate` with `run`", problems);
     let agent = table.text("agent", problems);
     let prompt = template(&table, "prompt", problems);
     if let Some((name, at)) = &agent {
-        script::refuse_by_name(name, at, problems);
+        refuse_by_name(name, at, problems);
     }
     let (Some((agent, _)), Some((prompt, at))) = (agent, prompt) else {
         problems.error(&table.at, "`compensate` has an `agent` and a `prompt`, or `run`");
