@@ -15,31 +15,24 @@ impl FlowState {
             return results;
         }
         for (step, row) in self.definition.steps.iter().zip(&self.rows) {
-            match &step.work {
-                Work::Pick(pick)
-                    if matches!(row.phase, StepPhase::Done | StepPhase::Failed)
-                        && !pick.judges.is_empty() =>
-                {
-                    let ranking = self.rank(pick);
-                    for (index, item) in self.rows[pick.from].items.iter().enumerate() {
-                        let is_judged = pick.judges.iter().all(|judge| self.exited(*judge, index));
-                        let is_out = ranking.out.iter().any(|(other, _)| *other == index);
-                        let agent = item.done.as_ref().filter(|_| is_judged);
-                        results.judged.extend(agent.map(|done| (done.agent.clone(), !is_out)));
-                    }
+            if let Work::Vote(vote) = &step.work
+                && row.phase == StepPhase::Done
+                && vote.is_by_record()
+            {
+                let id = step.id.clone();
+                results.votes.extend(vote.results(row).map(|vote| (id, vote)));
+            }
+            if let Work::Pick(pick) = &step.work
+                && matches!(row.phase, StepPhase::Done | StepPhase::Failed)
+                && !pick.judges.is_empty()
+            {
+                let ranking = self.rank(pick);
+                for (index, item) in self.rows[pick.from].items.iter().enumerate() {
+                    let is_judged = pick.judges.iter().all(|judge| self.exited(*judge, index));
+                    let is_out = ranking.out.iter().any(|(other, _)| *other == index);
+                    let agent = item.done.as_ref().filter(|_| is_judged);
+                    results.judged.extend(agent.map(|done| (done.agent.clone(), !is_out)));
                 }
-                Work::Vote(vote) if row.phase == StepPhase::Done && vote.is_by_record() => {
-                    let id = step.id.clone();
-                    results.votes.extend(vote.results(row).map(|vote| (id, vote)));
-                }
-                Work::Agent(_)
-                | Work::Flow(_)
-                | Work::Ask(_)
-                | Work::Wait(_)
-                | Work::Run(_)
-                | Work::Vote(_)
-                | Work::Pick(_)
-                | Work::Interaction(_) => {}
             }
         }
         results
