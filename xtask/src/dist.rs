@@ -2,6 +2,7 @@
 //! checksums, and a bill of materials. Two builds at the same path have equal digests.
 
 mod debian;
+mod files;
 mod glibc;
 mod npm;
 mod sbom;
@@ -18,22 +19,18 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
-use crate::{
-    BUILD, guests,
-    shell::{announce, cargo, output, run, target_dir},
-};
+use files::{Files, VERSION};
 
-/// Version of every crate of the workspace.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use crate::{
+    guests,
+    shell::{BUILD, announce, cargo, output, run, target_dir},
+};
 
 /// First argument that makes the hub write a copy of itself with its agents' compiled code.
 const CARRY: &str = "__carry";
 
 /// File of checksums, in the format of `sha256sum --check`.
 const SUMS: &str = "SHA256SUMS";
-
-/// Shells with packed completions.
-const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// How the packages are made.
 #[derive(Args)]
@@ -176,56 +173,6 @@ impl Source<'_> {
     }
 }
 
-/// Content of the packages, independent of paths.
-struct Files {
-    root: PathBuf,
-    program: Vec<u8>,
-    /// Completion script of each shell.
-    completions: Vec<(&'static str, String)>,
-    /// Manual pages: name without the section, and text.
-    pages: Vec<(String, String)>,
-    /// Systemd unit for a program in the user's home.
-    unit: String,
-}
-
-impl Files {
-    /// Collects the files. The program itself generates its manual and its completions.
-    fn collect(root: &Path, program: &Path) -> Result<Self> {
-        let output_of = |arguments: &[&str]| {
-            let mut command = Command::new(program);
-            // The configuration of this machine's user must not affect the packages.
-            command.env_clear().env("HOME", "/nonexistent").args(arguments);
-            output(&mut command).map(|text| text + "\n")
-        };
-        let mut completions = Vec::new();
-        for shell in SHELLS {
-            completions.push((shell, output_of(&["completions", shell])?));
-        }
-        let manual = output_of(&["man"])?;
-        let mut pages = Vec::new();
-        for command in commands(&manual) {
-            pages.push((format!("a2a-hub-{command}"), output_of(&["man", command])?));
-        }
-        ensure!(!pages.is_empty(), "the manual of {} names no command", program.display());
-        pages.push(("a2a-hub".to_owned(), manual));
-        Ok(Self {
-            root: root.to_owned(),
-            program: fs::read(program)?,
-            completions,
-            pages,
-            unit: fs::read_to_string(root.join("packaging/a2a-hub.service"))
-                .context("failed to read packaging/a2a-hub.service")?,
-        })
-    }
-}
-
-/// Commands that a manual page refers to as `a2a-hub-<command>(1)`.
-fn commands(page: &str) -> Vec<&str> {
-    let named = page.lines().filter_map(|line| line.strip_prefix("a2a\\-hub\\-"));
-    // `help` has no page.
-    named.filter_map(|rest| rest.strip_suffix("(1)")).filter(|name| *name != "help").collect()
-}
-
 /// Writes a copy of the hub to `to` that contains its agents' compiled code.
 pub(crate) fn carry(hub: &Path, to: &Path) -> Result<()> {
     run(Command::new(hub).arg(CARRY).arg(to))
@@ -315,12 +262,6 @@ fn differing<'s>(first: &'s str, second: &'s str) -> Vec<&'s str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commands_are_read_from_manual() {
-        let page = ".TP\na2a\\-hub\\-start(1)\nStart the hub\n.TP\na2a\\-hub\\-help(1)\nHelp\n";
-        assert_eq!(commands(page), ["start"]);
-    }
 
     #[test]
     fn differing_lists_changed_and_missing_files() {

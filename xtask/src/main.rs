@@ -28,14 +28,10 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 
 use crate::lint::{Checks, checked_cargo};
-use crate::shell::{BackgroundProgram, announce, cargo, output, run, succeeds, target_dir};
+use crate::shell::{BUILD, BackgroundProgram, announce, cargo, output, run, succeeds, target_dir};
 
 /// Question that `up` sends, so that a newcomer sees an answer.
 const FIRST_QUESTION: &str = "what changed last week?";
-
-/// Build arguments: the whole workspace determines the features of dependencies, so that no binary
-/// needs a second build of them.
-const BUILD: [&str; 3] = ["build", "--locked", "--workspace"];
 
 /// Crates whose tests need neither a hub nor a component and take seconds, for `check`.
 const FAST: [&str; 4] = ["a2a-hub-protocol", "a2a-hub-core", "a2a-hub-runtime", "xtask"];
@@ -138,7 +134,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Cli::Test { filter } => test_some(root, &filter),
         Cli::Check => check(root),
         Cli::Prove { proof } => prove(root, proof),
-        Cli::Guests => guests(root),
+        Cli::Guests => build_guests(root),
         Cli::Hooks => hooks::install(root),
         Cli::Web => web::build(root),
         Cli::Book => book(root),
@@ -281,7 +277,7 @@ fn tell_missing(root: &Path, missing: &[&needs::Need]) -> Result<()> {
     Ok(())
 }
 
-fn guests(root: &Path) -> Result<()> {
+fn build_guests(root: &Path) -> Result<()> {
     for component in guests::build(root, guests::Which::All)? {
         let size = component.metadata()?.len() / 1024;
         let shown = component.strip_prefix(root).unwrap_or(&component).display();

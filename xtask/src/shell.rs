@@ -9,6 +9,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
+/// Build arguments: the whole workspace determines the features of dependencies, so that no binary
+/// needs a second build of them.
+pub(crate) const BUILD: [&str; 3] = ["build", "--locked", "--workspace"];
+
 /// Prints the step that begins.
 pub(crate) fn announce(step: &str) {
     eprintln!("==> {step}");

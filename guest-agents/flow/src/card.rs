@@ -4,7 +4,7 @@ use a2a_hub_coordination::flow::{Definition, Needs, RunNeed, TreeBudget};
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::Value;
 
-use crate::list;
+use crate::problems::list;
 
 /// Extension that lists the problems of a flow file. A card with it does not become an agent.
 const PROBLEMS: &str = "https://a2a-hub.invalid/extensions/flow-problems";

@@ -6,18 +6,20 @@
 
 mod card;
 mod driver;
+mod origin;
+mod problems;
 mod record;
 mod request;
+mod run;
 
-use a2a_hub_coordination::flow::{Definition, Problem, first_text_input};
+use a2a_hub_coordination::flow::Definition;
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::Value;
 
+use run::{begin, input_of_text, parsed};
+
 /// Setting that holds the text of the flow file.
 const DEFINITION: &str = "flow";
-
-/// Most problems that are listed.
-const MAX_PROBLEMS: usize = 16;
 
 /// Runs flow files.
 pub struct Flow;
@@ -57,52 +59,12 @@ fn definition_of_card() -> Option<(String, String)> {
     None
 }
 
-/// Passes on the definition, or fails with the file's problems.
-fn parsed(ctx: &Context, text: &str, then: impl FnOnce(&Context, Definition) -> Run) -> Run {
-    match Definition::parse(text) {
-        Ok(definition) => then(ctx, definition),
-        Err(problems) => ctx.fail("invalid_flow", list(&problems)),
-    }
-}
-
-/// Runs the flow with this input and its defaults, or rejects the task.
-fn begin(ctx: &Context, task: &Task, definition: Definition, input: Result<Value, String>) -> Run {
-    match input.and_then(|input| definition.with_defaults(input)) {
-        Ok(input) => driver::run(ctx, task, definition, input),
-        Err(why) => {
-            // A shell gives texts: `--input names=a,b`.
-            let is_text = why.ends_with("of type array, and is string");
-            let help = if is_text { "; a list is JSON, such as [\"a\", \"b\"]" } else { "" };
-            ctx.reject(format!("this input cannot be used: {why}{help}"))
-        }
-    }
-}
-
 /// Input of a task: its data, or its text as the first input that takes one.
 fn input(definition: &Definition, task: &Task) -> Result<Value, String> {
     if let Some(data) = task.message.data() {
         return Ok(data);
     }
     input_of_text(definition, &task.text())
-}
-
-/// Input of a plain text: the first input that takes one gets it.
-fn input_of_text(definition: &Definition, text: &str) -> Result<Value, String> {
-    match first_text_input(&definition.input) {
-        Some(_) if text.is_empty() => Ok(json!({})),
-        Some(name) => Ok(json!({ name: text })),
-        None if text.trim().is_empty() || definition.input.is_empty() => Ok(json!({})),
-        None => Err("the flow takes no text; send its input as JSON data".to_owned()),
-    }
-}
-
-/// Problems, one a line.
-fn list(problems: &[Problem]) -> String {
-    let line = |problem: &Problem| match problem.is_warning {
-        true => format!("{problem} (warning)"),
-        false => problem.to_string(),
-    };
-    problems.iter().take(MAX_PROBLEMS).map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

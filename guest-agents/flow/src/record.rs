@@ -6,7 +6,7 @@ use a2a_hub_coordination::record::{self, Record, RunResults};
 use a2a_hub_sdk::prelude::*;
 use a2a_hub_sdk::serde_json::Value;
 
-use crate::request::is_child;
+use crate::origin::is_child;
 
 /// Beginning of the keys; the id of the run's task follows, so that their order is that of time.
 const RUN: &str = "run.";

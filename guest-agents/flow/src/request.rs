@@ -6,9 +6,14 @@
 
 use a2a_hub_coordination::flow::{Definition, Needs, Simulation};
 use a2a_hub_sdk::prelude::*;
-use a2a_hub_sdk::serde_json::{Map, Value};
+use a2a_hub_sdk::serde_json::Value;
 
-use crate::{begin, input_of_text, list, parsed, record};
+use crate::{
+    origin::is_child,
+    problems::list,
+    record,
+    run::{begin, input_of_text, parsed},
+};
 
 /// Words of the member `do`.
 const DO: [&str; 4] = ["check", "mermaid", "test", "run"];
@@ -80,14 +85,4 @@ fn test(ctx: &Context, definition: &Definition, fakes: &str) -> Run {
     let failures: Vec<_> = failures.iter().map(|why| format!("- {why}")).collect();
     let text = format!("{transitions}\nThe test failed:\n{}", failures.join("\n"));
     ctx.fail("flow_test_failed", text)
-}
-
-/// True if another agent gave this task: the hub names its parent.
-pub(crate) fn is_child(task: &Task) -> bool {
-    let of = |metadata: &Option<String>| {
-        let metadata = metadata.as_deref().unwrap_or_default();
-        let all: Map<String, Value> = serde_json::from_str(metadata).unwrap_or_default();
-        all.contains_key("parentTaskId")
-    };
-    of(&task.metadata) || of(&task.message.metadata)
 }

@@ -18,7 +18,7 @@ use a2a_hub_sdk::foreign::{self, JsonLines};
 use a2a_hub_sdk::serde_json::{Map, Value};
 use a2a_hub_sdk::{Command, Exit, ExitStatus};
 
-use crate::Gemini;
+use crate::speaker::Gemini;
 
 /// Command of a run. The session id comes from the CLI itself, so it never begins with a dash.
 pub fn command(command: Command, job: &Job) -> Command {

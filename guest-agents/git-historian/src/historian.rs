@@ -1,6 +1,7 @@
 //! Answers questions: selects the facts of each, and streams its sections as they are ready.
 
 mod numbers;
+mod resolve;
 mod scope;
 
 use std::collections::HashSet;

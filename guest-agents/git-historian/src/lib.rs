@@ -6,7 +6,7 @@
 //! git        every invocation, as manifest.toml allows; parse: output -> facts
 //! tally      sums of facts                    pure, as are releases and paths
 //! answer     facts -> Markdown                pure; helper: markdown
-//! trouble    errors, each with a way out
+//! error      errors, each with a way out
 //! ```
 
 mod answer;
@@ -67,7 +67,7 @@ impl Agent for GitHistorian {
     }
 
     fn run(ctx: &Context, task: &Task) -> Run {
-        answer(ctx, task, today())
+        answer_as_of(ctx, task, today())
     }
 
     fn health(ctx: &Context) -> Health {
@@ -80,7 +80,7 @@ impl Agent for GitHistorian {
 }
 
 /// Answers a task as if today were that day (UTC).
-pub fn answer(ctx: &Context, task: &Task, today: Date) -> Run {
+pub fn answer_as_of(ctx: &Context, task: &Task, today: Date) -> Run {
     let question = HistoryQuestion::parse(&task.text(), today);
     if question == HistoryQuestion::Unknown {
         return ctx.reject(sentence(&QuestionError::UnknownQuestion.to_string()));

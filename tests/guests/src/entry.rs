@@ -2,7 +2,7 @@
 //! For `card`, which has no capabilities, a word within the component, which a test overwrites,
 //! selects it.
 
-use crate::number;
+use crate::input::number;
 use a2a_hub_sdk::prelude::*;
 use std::{hint::black_box, thread, time::Duration};
 

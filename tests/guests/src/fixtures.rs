@@ -1,6 +1,6 @@
 //! Fixtures of the official conformance suite of MCP, under the names of the tools that it calls.
 
-use crate::argument;
+use crate::input::argument;
 use a2a_hub_sdk::{
     Part,
     prelude::*,

@@ -1,7 +1,7 @@
 //! Behaviours that keep the hub busy with little work in the guest. They go on until the hub
 //! refuses more.
 
-use crate::{argument, number};
+use crate::input::{argument, number};
 use a2a_hub_sdk::{Need, Part, PartContent, prelude::*};
 use std::{hint::black_box, thread, time::Duration};
 
@@ -136,7 +136,7 @@ pub(crate) fn questions(ctx: &Context, task: &Task) -> Run {
                 let so_far = open.len();
                 drop(open);
                 ctx.say(format!("{so_far} questions"))?;
-                return crate::tell(ctx, Err(failure));
+                return crate::input::tell(ctx, Err(failure));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Behaviours that use too many resources, or crash.
 
-use crate::{argument, number, tell};
+use crate::input::{argument, number, tell};
 use a2a_hub_sdk::{Need, Part, TaskState, TaskStatus, prelude::*, serde_json::json};
 use std::{hint::black_box, time::Duration};
 

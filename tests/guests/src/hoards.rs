@@ -1,6 +1,6 @@
 //! Behaviours that hold resources, or request too many of them.
 
-use crate::{argument, number, tell};
+use crate::input::{argument, number, tell};
 use a2a_hub_sdk::{Need, Part, PartContent, Source, prelude::*};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Behaviours that keep programs between tasks.
 
-use crate::{argument, number, tell};
+use crate::input::{argument, number, tell};
 use a2a_hub_sdk::{Child, prelude::*};
 use std::time::Duration;
 

@@ -5,6 +5,7 @@ mod fixtures;
 mod floods;
 mod greed;
 mod hoards;
+mod input;
 mod kept;
 mod mind;
 mod programs;
@@ -214,40 +215,6 @@ export!(TestGuest, manifest = "../manifest.toml");
 
 fn names() -> String {
     BEHAVIOURS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-}
-
-/// Text after the behaviour's name.
-fn argument(task: &Task) -> String {
-    let text = task.text();
-    text.trim_start()
-        .split_once(char::is_whitespace)
-        .map(|(_, rest)| rest.trim().to_owned())
-        .unwrap_or_default()
-}
-
-/// The argument as a number.
-fn number(task: &Task) -> Result<usize, Failure> {
-    let argument = argument(task);
-    argument.parse().map_err(|_| Failure::Invalid(format!("`{argument}` is not a number")))
-}
-
-/// Completes the task with the result of an attempt; a failure is reported as text, such as
-/// `denied: …`. Only cancellation is returned as a failure.
-fn tell(ctx: &Context, attempt: Result<String, Failure>) -> Run {
-    let failure = match attempt {
-        Ok(text) => return ctx.done(text),
-        Err(failure) => failure,
-    };
-    ctx.done(match &failure {
-        Failure::Cancelled => return Err(failure),
-        Failure::Invalid(why) => format!("invalid: {why}"),
-        Failure::Unsupported(why) => format!("unsupported: {why}"),
-        Failure::Denied(why) => format!("denied: {why}"),
-        Failure::Timeout => "timeout".to_owned(),
-        Failure::Unavailable(why) => format!("unavailable: {why}"),
-        Failure::Exhausted(why) => format!("exhausted: {why}"),
-        Failure::Internal(why) => format!("internal: {why}"),
-    })
 }
 
 #[cfg(test)]

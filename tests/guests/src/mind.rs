@@ -1,6 +1,6 @@
 //! Behaviours that use context memory: set, report and transfer it, and exceed its limits.
 
-use crate::{argument, number, tell};
+use crate::input::{argument, number, tell};
 use a2a_hub_sdk::{
     CallOptions, MemoryItem, MemoryScope, Message, WorkingMemory,
     prelude::*,

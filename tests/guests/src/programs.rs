@@ -1,6 +1,6 @@
 //! Behaviours that run programs.
 
-use crate::{argument, number, tell};
+use crate::input::{argument, number, tell};
 use a2a_hub_sdk::{Child, Exit, ExitStatus, Need, Source, WaitEvent, prelude::*};
 use std::time::Duration;
 

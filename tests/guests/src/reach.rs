@@ -1,6 +1,6 @@
 //! Behaviours that access the world outside: by a capability, or bypassing them.
 
-use crate::{argument, number, tell};
+use crate::input::{argument, number, tell};
 use a2a_hub_sdk::{
     AgentQuery, CallOptions, ChildTask, FoundAgent, FoundAgents, Part, Source, TaskState, Tool,
     Update, WorktreeChanges,

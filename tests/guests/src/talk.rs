@@ -1,6 +1,6 @@
 //! Behaviours that send messages, or end in a certain way.
 
-use crate::{argument, number, tell};
+use crate::input::{argument, number, tell};
 use a2a_hub_sdk::{
     Need, Part, Source, TaskState, TaskStatus, Timer, prelude::*, serde_json, serde_json::json,
 };

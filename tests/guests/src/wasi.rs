@@ -1,6 +1,6 @@
 //! Behaviours that use WASI directly: its supported interfaces, and its refusals.
 
-use crate::{argument, number};
+use crate::input::{argument, number};
 use a2a_hub_sdk::prelude::*;
 use std::{
     collections::HashSet,

@@ -1,6 +1,6 @@
 //! Behaviours that send requests over HTTP.
 
-use crate::{argument, tell};
+use crate::input::{argument, tell};
 use a2a_hub_sdk::{Request, Response, Source, prelude::*};
 use std::time::Duration;
 

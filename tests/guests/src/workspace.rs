@@ -1,6 +1,6 @@
 //! Behaviours that access files by WASI.
 
-use crate::{argument, number};
+use crate::input::{argument, number};
 use a2a_hub_sdk::prelude::*;
 use std::{
     fs::{self, File},

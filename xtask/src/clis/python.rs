@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
+use super::version;
 use crate::shell::{announce, output, run, succeeds};
 
 /// Oldest Python version that all of them support.
@@ -19,7 +20,7 @@ pub(super) fn install(dir: &Path, name: &str, pin: &str) -> Result<()> {
         bail!("`{pin}` is no exact version; write `package==1.2.3`");
     };
     let program = dir.join("bin").join(name);
-    if program.is_file() && super::check(&program, version).is_ok() {
+    if program.is_file() && version::check(&program, version).is_ok() {
         return Ok(());
     }
     announce(&format!("installing {pin} into {}", dir.display()));
@@ -27,7 +28,7 @@ pub(super) fn install(dir: &Path, name: &str, pin: &str) -> Result<()> {
         .context("Python's `venv` comes in a package of its own on Debian: python3-venv")?;
     let mut pip = Command::new(dir.join("bin/python"));
     run(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", pin]))?;
-    super::check(&program, version)
+    version::check(&program, version)
 }
 
 /// Installs the newest version of `package` into the environment `dir`, and returns the version.

@@ -7,7 +7,10 @@ use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Files, VERSION, glibc, tree};
+use super::{
+    files::{Files, VERSION},
+    glibc, tree,
+};
 use crate::shell::{output, run};
 
 /// Path of the program in the repository's unit, and in the package.

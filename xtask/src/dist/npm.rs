@@ -6,7 +6,10 @@ use std::{env::consts::ARCH, fs, path::Path};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use super::{Files, VERSION, glibc, tree};
+use super::{
+    files::{Files, VERSION},
+    glibc, tree,
+};
 
 /// Folder with the files of the package `a2a-hub`.
 const SOURCES: &str = "packaging/npm";

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{VERSION, tree};
+use super::{files::VERSION, tree};
 use crate::shell::{announce, cargo, run, succeeds, target_dir};
 
 /// Unique name of the file that the tool writes beside each manifest.

@@ -9,7 +9,10 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use super::{Files, VERSION, glibc};
+use super::{
+    files::{Files, VERSION},
+    glibc,
+};
 
 /// Packs `files` as a wheel in `to`, and returns its name.
 pub(super) fn wheel(files: &Files, is_quick: bool, to: &Path) -> Result<String> {

@@ -1,6 +1,6 @@
 //! Finds the author in a sentence: "commits by Ada Moss", "what did Bo do?".
 
-use super::{is_name, looks_like_path};
+use super::form::{is_name, looks_like_path};
 use crate::words::Word;
 
 /// Auxiliary verbs before an author who is the subject.

@@ -1,15 +1,8 @@
 //! Parses questions for a number: "how many commits are there?", "how old is this repository?".
 
-use super::{HistoryQuestion, Rev, Sentence};
+use super::kind::{Counted, HistoryQuestion, Rev};
+use super::sentence::Sentence;
 use crate::span::Span;
-
-/// Subject of a count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counted {
-    Commits,
-    Files,
-    Releases,
-}
 
 /// Adjectives of a question that starts with "how".
 const MEASURES: [&str; 9] =

@@ -131,7 +131,7 @@ impl Repo {
                     host.program("git").args(&args).stdout(&output.stdout).stderr(&output.stderr);
                 program.exit(output.status.code().unwrap());
             }
-            let outcome = git_historian::answer(&host.context(), &task(question), TODAY);
+            let outcome = git_historian::answer_as_of(&host.context(), &task(question), TODAY);
             let Some(next) = host.spawned().into_iter().nth(recorded.len()) else {
                 return Answer { outcome: outcome.unwrap(), host };
             };
