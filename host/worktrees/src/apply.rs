@@ -2,12 +2,14 @@
 
 mod chosen;
 pub(crate) mod merge;
+pub(crate) mod receiving;
 pub(crate) mod sensitive;
 pub(crate) mod transaction;
 
 use crate::{
     AppliedResult, Worktree, WorktreeError, Worktrees,
     apply::merge::Merge,
+    apply::receiving::{ReceivingCheckout, unchanged},
     apply::transaction::{
         ApplyJournal, OLD_INDEX, WriteFaults, digest_of, lock_mark, recover, remove_staging,
         restore_index,
@@ -28,21 +30,10 @@ use crate::{
     snapshot::{OpenSnapshot, walk::Omission},
 };
 use std::{
-    fs,
     io::{self, Write as _},
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
-
-/// Files in the git directory of a checkout while an operation of git is unfinished, with its name.
-const UNFINISHED: &[(&str, &str)] = &[
-    ("MERGE_HEAD", "merge"),
-    ("CHERRY_PICK_HEAD", "cherry-pick"),
-    ("REVERT_HEAD", "revert"),
-    ("rebase-merge", "rebase"),
-    ("rebase-apply", "rebase"),
-];
 
 /// Place that receives the changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,13 +64,6 @@ pub struct Applied {
     pub files: Vec<String>,
     /// Parts of the worktree that are not among the changes.
     pub omissions: Vec<Omission>,
-}
-
-/// A checkout that receives changes.
-pub(crate) struct ReceivingCheckout {
-    pub(crate) user: Repository,
-    pub(crate) checkout: PathBuf,
-    pub(crate) settings: GitSettings,
 }
 
 /// The index and the commit that a transaction makes, beside the files.
@@ -169,7 +153,7 @@ impl Worktrees {
         let _checkout = self.lock_repository(&user.common).await;
         let (home, of, pending) = (self.0.home.clone(), user.clone(), folder.clone());
         let settings = blocking(move || {
-            let settings = GitSettings::for_checkout(&home, &of);
+            let settings = GitSettings::for_checkout(&home, &of.settings_paths());
             recover(&pending).map(|()| settings)
         });
         let settings = settings.await?.map_err(|why| {
@@ -455,12 +439,6 @@ impl Finish {
     }
 }
 
-/// Refusal of a change that the disk refused, after which everything is as before.
-pub(crate) fn unchanged(path: &Path, why: &io::Error) -> WorktreeError {
-    let path = path.display();
-    WorktreeError::Refused(format!("`{path}` cannot be changed: {why}; nothing was changed"))
-}
-
 fn complete_git(
     journal: &ApplyJournal,
     completion: &Completion,
@@ -534,29 +512,4 @@ impl Worktree {
         }
         Ok(found)
     }
-}
-
-/// Refuses a checkout in which an operation of git is unfinished.
-pub(crate) fn require_finished(user: &Repository, checkout: &Path) -> Result<(), WorktreeError> {
-    let git_dir = OpenDirectory::open(&user.git_dir).map_err(WorktreeError::disk)?;
-    let is_there = |name: &str| git_dir.stat(name).is_ok_and(|found| found.is_some());
-    match UNFINISHED.iter().find(|(name, _)| is_there(name)) {
-        None => Ok(()),
-        Some((_, operation)) => Err(WorktreeError::Refused(format!(
-            "`{}` is in the middle of a {operation}; finish it, or abort it (`git {operation} --abort`)",
-            checkout.display()
-        ))),
-    }
-}
-
-/// Directory for the new files of an apply, on the file system of the checkout.
-pub(crate) fn staging_directory(
-    user: &Repository,
-    checkout: &Path,
-    task: &str,
-) -> Result<PathBuf, WorktreeError> {
-    let device =
-        |path: &Path| fs::metadata(path).map(|meta| meta.dev()).map_err(WorktreeError::disk);
-    let parent = if device(&user.git_dir)? == device(checkout)? { &user.git_dir } else { checkout };
-    Ok(parent.join(".a2a-hub-apply").join(task))
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod checkout;
 pub(crate) mod copied;
+pub(crate) mod preparation;
 pub(crate) mod repository_config;
 pub(crate) mod upgrade;
 
@@ -185,7 +186,8 @@ impl Worktrees {
             stores.push_str("../../../git/objects\n");
         }
         let (home, of) = (self.0.home.clone(), user.clone());
-        let settings = blocking(move || GitSettings::for_checkout(&home, &of)).await?;
+        let settings =
+            blocking(move || GitSettings::for_checkout(&home, &of.settings_paths())).await?;
         let branch = format!("a2a-hub/{}", folder.task());
         let dot_git = AgentGitDirectory {
             path: tree.join(".git"),

@@ -36,6 +36,7 @@ mod repository;
 mod retention;
 mod rules;
 mod selection;
+mod service;
 mod setup;
 mod shares;
 mod snapshot;
@@ -43,42 +44,33 @@ mod snapshot;
 pub use apply::{Applied, Target, sensitive::is_sensitive_path};
 pub use conflicts::WorktreeConflict;
 pub use create::NewWorktree;
-pub use create::repository_config::{
-    DecideConfigTrust, MAX_REPOSITORY_CONFIG, REPOSITORY_CONFIG, RepositoryConfigTrust,
-    RepositoryPreparation,
-};
+pub use create::preparation::{DecideConfigTrust, RepositoryConfigTrust, RepositoryPreparation};
+pub use create::repository_config::{MAX_REPOSITORY_CONFIG, REPOSITORY_CONFIG};
 pub use error::WorktreeError;
-pub use ports::PortRange;
+pub use record::port_range::PortRange;
 pub use record::{AppliedResult, Worktree, WorktreeAccess, WorktreeOwner};
 pub use repository::settings::GitHome;
-pub use repository::{RepositoryBounds, RepositoryPaths};
+pub use repository::{RepositoryPaths, bounds::RepositoryBounds};
 pub use retention::{RestingWorktree, WorktreeRetention, WorktreeTotals};
 pub use rules::{FindProgram, Preparation, WorktreeRules};
 pub use selection::{ChangedFile, ChangedFileList, FileVersion};
+pub use service::Worktrees;
 pub use setup::{PORT_BASE, PendingSetup};
 pub use snapshot::walk::Omission;
 pub use snapshot::{Diff, DiffQuery, WorktreeSnapshot};
 
-use a2a_hub_process::{Supervisor, run_blocking};
-use apply::transaction::{self, WriteFaults};
-use git::Git;
-use parking_lot::Mutex;
-use ports::Reservations;
+use a2a_hub_process::run_blocking;
+use apply::transaction;
 use record::Folder;
-use repository::refs::Refs;
+use repository::refs::{RESULTS, Refs, refs_of};
+use service::blocking;
 use std::{
-    collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
 };
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 /// Name of the folder of worktrees in the hub's data directory.
 pub const FOLDER: &str = "worktrees";
-
-/// Begin of the names of refs that the hub sets in the user's repositories.
-const RESULTS: &str = "refs/a2a-hub/";
 
 /// Result of a removed worktree that a repository keeps as a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,110 +82,7 @@ pub struct RetainedResult {
     pub has_base: bool,
 }
 
-/// Refs of a task in the user's repository: its base, and its result.
-pub(crate) fn refs_of(task: &str) -> [String; 2] {
-    ["base", "result"].map(|name| format!("{RESULTS}{task}/{name}"))
-}
-
-/// All worktrees of one hub. Clones share the same state.
-#[derive(Clone)]
-pub struct Worktrees(Arc<WorktreesState>);
-
-struct WorktreesState {
-    /// Directory with one folder for each task.
-    root: PathBuf,
-    git: Git,
-    /// Finds the programs of a setup.
-    find: FindProgram,
-    /// Decides about the files of repositories; without it, none counts.
-    decide: OnceLock<DecideConfigTrust>,
-    /// Rules for new worktrees.
-    rules: Mutex<Arc<WorktreeRules>>,
-    ports: Reservations,
-    /// The user's settings of git.
-    home: GitHome,
-    /// One lock for each task whose worktree is in use: steps of one worktree do not overlap.
-    locks: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
-    /// One lock for each repository of the user: changes of it do not overlap.
-    repositories: Mutex<HashMap<PathBuf, Arc<AsyncMutex<()>>>>,
-    /// Worktrees that this process made or is making, by task: their tasks may not be stored yet.
-    created: Mutex<HashMap<String, WorktreeOwner>>,
-    /// Faults of the disk, for tests.
-    faults: Arc<WriteFaults>,
-}
-
 impl Worktrees {
-    /// Creates the service. `root` need not exist. If `find` finds no git, all operations that need
-    /// git fail with [`WorktreeError::NoGit`]. The settings of git in `home` say who the author of
-    /// commits is.
-    pub fn new(root: PathBuf, supervisor: Supervisor, find: FindProgram, home: GitHome) -> Self {
-        let git = Git::new(supervisor, find("git"));
-        let (decide, rules, ports, locks, repositories) = Default::default();
-        let (created, faults) = Default::default();
-        Self(Arc::new(WorktreesState {
-            root,
-            git,
-            find,
-            decide,
-            rules,
-            ports,
-            home,
-            locks,
-            repositories,
-            created,
-            faults,
-        }))
-    }
-
-    /// Has the call that writes with this number fail in the next apply, once, or stop the apply as
-    /// a kill does. For tests.
-    #[doc(hidden)]
-    pub fn fail_write(&self, number: usize, stops: bool) {
-        self.0.faults.fail_at(number, stops);
-    }
-
-    /// True if the call that is to fail did not come. For tests.
-    #[doc(hidden)]
-    pub fn is_failure_pending(&self) -> bool {
-        self.0.faults.is_pending()
-    }
-
-    /// Lets files of repositories count as this decides. The first decision holds.
-    pub fn set_config_trust(&self, decide: DecideConfigTrust) {
-        let _ = self.0.decide.set(decide);
-    }
-
-    /// Follows these rules from now on.
-    pub fn follow(&self, rules: WorktreeRules) {
-        *self.0.rules.lock() = Arc::new(rules);
-    }
-
-    /// The rules for new worktrees.
-    pub fn rules(&self) -> Arc<WorktreeRules> {
-        Arc::clone(&self.0.rules.lock())
-    }
-
-    /// Directory with one folder for each task.
-    pub fn root(&self) -> &Path {
-        &self.0.root
-    }
-
-    /// Worktree of a task.
-    ///
-    /// # Errors
-    /// The task has none, or its record cannot be read.
-    pub fn find(&self, task: &str) -> Result<Worktree, WorktreeError> {
-        self.folder(task)?.read()
-    }
-
-    /// All worktrees, oldest first, without those whose record cannot be read. Blocks on the disk.
-    pub fn list(&self) -> Vec<Worktree> {
-        let names = record::recorded_tasks(&self.0.root).into_iter();
-        let mut found: Vec<_> = names.filter_map(|task| self.find(&task).ok()).collect();
-        found.sort_by(|a, b| (a.created_ms, &a.task).cmp(&(b.created_ms, &b.task)));
-        found
-    }
-
     /// Removes a worktree with all its files. The refs in the user's repository are removed as
     /// well. The files are removed later, on another thread.
     ///
@@ -388,31 +277,6 @@ impl Worktrees {
         }
     }
 
-    /// True if an earlier process made the worktree, and no run of its task began: if the task is
-    /// not stored either, nobody has worked there.
-    pub fn is_orphan(&self, worktree: &Worktree) -> bool {
-        !worktree.has_begun && !self.0.created.lock().contains_key(&worktree.task)
-    }
-
-    /// Takes a share of the worktrees for a task. Blocks on the disk.
-    pub(crate) fn reserve(&self, task: &str, owner: &WorktreeOwner) -> Result<(), WorktreeError> {
-        let stored = self.list();
-        let mut created = self.0.created.lock();
-        // Those that were made and removed since.
-        let is_stored = |task: &str| stored.iter().any(|one| one.task == task);
-        let making =
-            created.iter().filter(|(task, _)| !is_stored(task) && self.is_being_created(task));
-        let owners = stored.iter().map(|one| &one.owner).chain(making.map(|(_, owner)| owner));
-        shares::admit(owner, owners).map_err(WorktreeError::Refused)?;
-        created.insert(task.to_owned(), owner.clone());
-        Ok(())
-    }
-
-    /// True if the folder of a worktree is there, or about to be.
-    fn is_being_created(&self, task: &str) -> bool {
-        self.0.locks.lock().contains_key(task)
-    }
-
     /// Removes a folder, and the lock and the ports of its task. Waits for the end of programs that
     /// set it up.
     pub(crate) async fn remove(&self, folder: Folder) -> Result<(), WorktreeError> {
@@ -429,25 +293,6 @@ impl Worktrees {
         self.0.ports.release(&task);
         Ok(())
     }
-
-    fn folder(&self, task: &str) -> Result<Folder, WorktreeError> {
-        Folder::new(&self.0.root, task)
-    }
-
-    /// Waits until nobody else of the hub changes a repository of the user.
-    pub(crate) async fn lock_repository(&self, common: &Path) -> OwnedMutexGuard<()> {
-        let lock = {
-            let mut all = self.0.repositories.lock();
-            all.retain(|_, lock| Arc::strong_count(lock) > 1);
-            Arc::clone(all.entry(common.to_owned()).or_default())
-        };
-        lock.lock_owned().await
-    }
-
-    async fn lock(&self, task: &str) -> OwnedMutexGuard<()> {
-        let lock = Arc::clone(self.0.locks.lock().entry(task.to_owned()).or_default());
-        lock.lock_owned().await
-    }
 }
 
 /// Removes the directories of steps and of half made packs that a killed hub left in a folder.
@@ -461,11 +306,4 @@ fn remove_steps(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Runs work that blocks on the disk.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, WorktreeError> {
-    run_blocking(work).await.map_err(|why| WorktreeError::disk(io::Error::other(why)))
 }

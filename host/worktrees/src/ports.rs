@@ -1,8 +1,7 @@
 //! TCP ports that are reserved for a worktree, so that servers of different worktrees do not meet.
 
-use crate::{Worktree, WorktreeError};
+use crate::{PortRange, Worktree, WorktreeError};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, TcpListener},
@@ -13,21 +12,6 @@ const FIRST: u16 = 20_000;
 
 /// End of the ports: the kernel gives out those from here on by itself.
 const END: u16 = 32_768;
-
-/// Reserved ports of a worktree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortRange {
-    /// First port.
-    pub first: u16,
-    /// Number of ports.
-    pub count: u16,
-}
-
-impl PortRange {
-    fn end(self) -> u16 {
-        self.first.saturating_add(self.count)
-    }
-}
 
 /// Ranges that are reserved by worktrees, and by those that are being made.
 #[derive(Debug, Default)]

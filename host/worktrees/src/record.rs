@@ -1,6 +1,8 @@
 //! Records of worktrees: files that only the hub reads and writes, in a directory of their own.
 //! Neither an agent nor a step of git can write there, so each record is believed.
 
+pub(crate) mod port_range;
+
 use crate::{
     PortRange, RepositoryBounds, RepositoryPreparation, WorktreeError, listing::write_atomic,
 };

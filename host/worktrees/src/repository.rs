@@ -2,14 +2,15 @@
 //! is read as data (module `reader`), and it must be what it claims to be: a `.git` file counts
 //! only if the directory that it names also names it, and objects are borrowed only from stores.
 
+pub(crate) mod bounds;
 pub(crate) mod packs;
 pub(crate) mod refs;
 pub(crate) mod settings;
 
 use crate::{
-    Worktree, WorktreeError,
+    RepositoryBounds, Worktree, WorktreeError,
     reader::{OpenDirectory, ReadError, line},
-    repository::settings::{GitSettings, path_in},
+    repository::settings::{GitSettings, SettingsPaths, path_in},
 };
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
@@ -25,29 +26,6 @@ const MAX_STORES: usize = 32;
 
 /// Most entries of a store of objects: one directory for each first byte, and a few more.
 const MAX_STORE_ENTRIES: usize = 1_024;
-
-/// Directories in which a repository and what it refers to may lie.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct RepositoryBounds {
-    /// Workspaces of the agent, with links resolved; none for any directory.
-    pub workspaces: Option<Vec<PathBuf>>,
-    /// Paths that no agent sees, even inside a workspace.
-    pub hidden: Vec<PathBuf>,
-}
-
-impl RepositoryBounds {
-    /// Reason why a path may not be used; none if it may.
-    fn objection(&self, path: &Path) -> Option<&'static str> {
-        if self.hidden.iter().any(|hidden| path.starts_with(hidden) || hidden.starts_with(path)) {
-            return Some("is hidden from agents");
-        }
-        let within = |all: &Vec<PathBuf>| all.iter().any(|it| path.starts_with(it));
-        match &self.workspaces {
-            Some(all) if !within(all) => Some("lies outside the agent's workspaces"),
-            _ => None,
-        }
-    }
-}
 
 /// Paths of the repository that a directory lies in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +193,9 @@ impl Repository {
         } else {
             self.common.clone_from(&git_dir);
             self.git_dir.clone_from(&git_dir);
-            let work_tree = GitSettings::of_repository(self).work_tree.ok_or_else(not_linked)?;
+            let work_tree = GitSettings::of_repository(&self.settings_paths())
+                .work_tree
+                .ok_or_else(not_linked)?;
             if !names(&git_dir.join(work_tree), &checkout) {
                 return Err(not_linked());
             }
@@ -244,7 +224,7 @@ impl Repository {
             })
         };
         let common = open(&self.common)?;
-        let settings = GitSettings::of_repository(self);
+        let settings = GitSettings::of_repository(&self.settings_paths());
         if let Some(format) = settings.ref_storage.filter(|format| format != "files") {
             return Err(WorktreeError::Unsupported(format!(
                 "`{}` has its refs in the format `{format}`, which worktrees do not support; change it: `git refs migrate --ref-format=files`",
@@ -262,6 +242,15 @@ impl Repository {
         self.objects = stores(&self.common.join("objects"), bounds)?;
         self.branch = refs::branch(&self.git_dir);
         Ok(())
+    }
+}
+
+impl Repository {
+    /// Directories with the settings of the repository.
+    pub(crate) fn settings_paths(&self) -> SettingsPaths<'_> {
+        let Self { git_dir, common, checkout, branch, .. } = self;
+        let (checkout, branch) = (checkout.as_deref(), branch.as_deref());
+        SettingsPaths { git_dir, common, checkout, branch }
     }
 }
 

@@ -367,7 +367,10 @@ pub(crate) struct UserRules {
 impl UserRules {
     /// Reads the rules. What cannot be read counts for nothing. Blocks on the disk.
     pub(crate) fn read(repository: &Repository, home: &crate::GitHome, copied: &[String]) -> Self {
-        let settings = crate::repository::settings::GitSettings::for_checkout(home, repository);
+        let settings = crate::repository::settings::GitSettings::for_checkout(
+            home,
+            &repository.settings_paths(),
+        );
         let common = OpenDirectory::open(&repository.common).ok();
         let info = |name: &str| {
             let bytes = common.as_ref()?.bytes(name, ignore::RULES_LIMIT);

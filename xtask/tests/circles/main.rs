@@ -15,9 +15,6 @@ use std::{
 };
 use uses::{Edges, Files, edges};
 
-/// Crates that have a cycle; any other must have none.
-const WITH_CYCLES: &[&str] = &["host/worktrees"];
-
 /// Beginning of a file's own tests.
 const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
@@ -31,11 +28,7 @@ fn files_have_no_use_cycles() {
         let edges = edges(&files);
         assert!(!edges.is_empty() || files.len() < 6, "{krate}: no file uses another");
         let circles: Vec<_> = circles(&edges).iter().map(|it| describe(it, &edges)).collect();
-        if WITH_CYCLES.contains(&krate.as_str()) {
-            if circles.is_empty() {
-                wrong.push(format!("{krate} has no cycle: remove it from WITH_CYCLES"));
-            }
-        } else if !circles.is_empty() {
+        if !circles.is_empty() {
             let why = "move the items that both sides use to a file below them";
             wrong.push(format!("{krate}: {why}:\n{}", circles.join("\n")));
         }

@@ -6,10 +6,10 @@
 
 use crate::{
     Worktree, WorktreeError, Worktrees,
+    apply::receiving::{ReceivingCheckout, require_finished, staging_directory, unchanged},
     apply::transaction::{
         FileState, PresentState, StagedChange, digest_of, new_name, remove_staging, state_of,
     },
-    apply::{ReceivingCheckout, require_finished, staging_directory, unchanged},
     blocking,
     create::checkout::create_new,
     git::{GitStep, HubRepository},

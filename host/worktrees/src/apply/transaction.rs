@@ -11,7 +11,7 @@
 
 use crate::{
     WorktreeError,
-    apply::unchanged,
+    apply::receiving::unchanged,
     listing::{EXECUTABLE, LINK, mode_of, write_atomic},
     reader::{OpenDirectory, ReadError, as_path},
     record::{Folder, remove_all},

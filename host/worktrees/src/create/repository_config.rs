@@ -5,43 +5,19 @@
 //! checkout nor those of an agent count.
 
 use crate::{
-    WorktreeError, Worktrees, blocking,
+    WorktreeError, Worktrees,
+    create::preparation::{RepositoryConfigTrust, RepositoryPreparation},
     git::{GitOutput, HubRepository},
     record::Folder,
+    service::blocking,
 };
-use serde::{Deserialize, Serialize};
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 /// Path of the file, from the top directory of its repository.
 pub const REPOSITORY_CONFIG: &str = ".a2a-hub/worktree.toml";
 
 /// Largest file, in bytes.
 pub const MAX_REPOSITORY_CONFIG: usize = 64 << 10;
-
-/// Wishes of a repository. Those that are there replace the operator's general rules.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RepositoryPreparation {
-    /// Files of the user's checkout to copy.
-    pub copy: Option<Vec<String>>,
-    /// Programs to run before the agent begins, each with its arguments.
-    pub setup: Option<Vec<Vec<String>>>,
-    /// Number of TCP ports to reserve.
-    pub ports: Option<u16>,
-}
-
-/// Decision about the text of such a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RepositoryConfigTrust {
-    /// The operator trusts this text in this repository.
-    Trusted(RepositoryPreparation),
-    /// The operator does not trust it.
-    Untrusted,
-    /// It cannot be read, for this reason.
-    Wrong(String),
-}
-
-/// Decides about the text of a file; the path is that of the repository's git directory.
-pub type DecideConfigTrust = Arc<dyn Fn(&Path, &str) -> RepositoryConfigTrust + Send + Sync>;
 
 /// Wishes of a repository that count, and a warning for the task if some do not.
 pub(crate) type RequestedSetup = (RepositoryPreparation, Option<String>);

@@ -18,6 +18,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Begin of the names of refs that the hub sets in the user's repositories.
+pub(crate) const RESULTS: &str = "refs/a2a-hub/";
+
+/// Refs of a task in the user's repository: its base, and its result.
+pub(crate) fn refs_of(task: &str) -> [String; 2] {
+    ["base", "result"].map(|name| format!("{RESULTS}{task}/{name}"))
+}
+
 /// Largest file with one ref, in bytes.
 const REF_LIMIT: u64 = 4 << 10;
 

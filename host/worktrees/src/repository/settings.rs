@@ -4,10 +4,7 @@
 //! repository (git-config(1)). A repository may have been written by an agent, so what its own
 //! files say counts for little: they name no program, and no file outside of it.
 
-use crate::{
-    reader::{OpenDirectory, line},
-    repository::Repository,
-};
+use crate::reader::{OpenDirectory, line};
 use gix_config::{File as ConfigFile, file::Metadata};
 use gix_glob::wildmatch::Mode as Wildmatch;
 use std::{
@@ -73,6 +70,18 @@ pub(crate) struct GitSettings {
     pub(crate) attributes: Vec<u8>,
 }
 
+/// Directories with the settings of a repository, and what conditions in them ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SettingsPaths<'r> {
+    /// Git directory of the checkout.
+    pub(crate) git_dir: &'r Path,
+    /// Git directory with objects and refs.
+    pub(crate) common: &'r Path,
+    pub(crate) checkout: Option<&'r Path>,
+    /// Branch that is checked out, if one is.
+    pub(crate) branch: Option<&'r str>,
+}
+
 /// Writer of a file of settings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SettingsOrigin {
@@ -83,7 +92,7 @@ enum SettingsOrigin {
 impl GitSettings {
     /// Settings for a checkout. A file that cannot be read, or that is no configuration, counts
     /// for nothing. Blocks on the disk.
-    pub(crate) fn for_checkout(home: &GitHome, repository: &Repository) -> Self {
+    pub(crate) fn for_checkout(home: &GitHome, repository: &SettingsPaths<'_>) -> Self {
         let mut reading = Reading::new(home, repository);
         let user = reading.user_directory();
         reading.user_file(Path::new("/etc/gitconfig"), 0);
@@ -106,7 +115,7 @@ impl GitSettings {
     }
 
     /// Settings that the repository's own files say: its form.
-    pub(crate) fn of_repository(repository: &Repository) -> Self {
+    pub(crate) fn of_repository(repository: &SettingsPaths<'_>) -> Self {
         let home = GitHome::default();
         let mut reading = Reading::new(&home, repository);
         reading.repository_files();
@@ -125,7 +134,7 @@ impl GitSettings {
 
 struct Reading<'r> {
     home: &'r GitHome,
-    repository: &'r Repository,
+    repository: &'r SettingsPaths<'r>,
     /// Addresses of remotes, for `includeIf "hasconfig:remote.*.url:…"`.
     remotes: Vec<String>,
     files: usize,
@@ -133,7 +142,7 @@ struct Reading<'r> {
 }
 
 impl<'r> Reading<'r> {
-    fn new(home: &'r GitHome, repository: &'r Repository) -> Self {
+    fn new(home: &'r GitHome, repository: &'r SettingsPaths<'r>) -> Self {
         let (files, settings) = (0, GitSettings::default());
         let mut reading = Self { home, repository, remotes: Vec::new(), files, settings };
         reading.remotes = reading.remote_urls();
@@ -158,7 +167,7 @@ impl<'r> Reading<'r> {
     }
 
     fn repository_files(&mut self) {
-        let Repository { common, git_dir, .. } = self.repository;
+        let SettingsPaths { common, git_dir, .. } = *self.repository;
         self.repository_file(common, "config", 0);
         if self.settings.has_worktree_config {
             self.repository_file(git_dir, "config.worktree", 0);
@@ -284,9 +293,9 @@ impl<'r> Reading<'r> {
             return Some(path);
         }
         let real = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
-        let Repository { checkout, common, .. } = self.repository;
+        let SettingsPaths { checkout, common, .. } = *self.repository;
         let is_in_repository =
-            [checkout.as_ref(), Some(common)].iter().flatten().any(|it| real.starts_with(it));
+            [checkout, Some(common)].iter().flatten().any(|it| real.starts_with(it));
         let is_users = self.home.home.as_ref().is_some_and(|home| {
             let is_dot_file = real.parent() == Some(home)
                 && real.file_name().is_some_and(|it| it.as_bytes().starts_with(b".gitconfig"));
@@ -323,7 +332,7 @@ impl<'r> Reading<'r> {
                 matches(&pattern, self.repository.git_dir.as_os_str().as_bytes(), mode)
             }
             "onbranch" => {
-                let Some(branch) = &self.repository.branch else { return false };
+                let Some(branch) = self.repository.branch else { return false };
                 matches(&expand_trailing_slash(pattern), branch.as_bytes(), Wildmatch::empty())
             }
             "hasconfig" => {
@@ -348,7 +357,7 @@ impl<'r> Reading<'r> {
     }
 
     fn remote_urls(&self) -> Vec<String> {
-        let bytes = OpenDirectory::open(&self.repository.common).ok();
+        let bytes = OpenDirectory::open(self.repository.common).ok();
         let bytes = bytes.and_then(|it| it.bytes("config", FILE_LIMIT).ok().flatten());
         let Some(file) = bytes.as_deref().and_then(parse) else { return Vec::new() };
         let remotes = file.sections().filter(|section| section.header().name() == "remote");
