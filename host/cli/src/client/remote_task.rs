@@ -104,7 +104,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
                 QuestionOutcome::Nothing => return Ok(exit),
                 QuestionOutcome::Answered(task, answer) => {
                     step = SendStep::Answer(task.clone());
-                    send = send.answering(task, answer, &shown);
+                    send.become_answer(task, answer, &shown);
                 }
                 QuestionOutcome::Closed(task) => step = SendStep::after(task),
                 QuestionOutcome::Lost(_, why) => return Err(why),

@@ -2,6 +2,7 @@
 //! task.
 
 pub(super) mod aftermath;
+mod conversation;
 mod latest_context;
 mod memory_options;
 pub(crate) mod message_options;
@@ -10,31 +11,21 @@ mod request;
 
 #[cfg(not(feature = "hub"))]
 use super::remote_only::{self as start, joins_late, say_edited};
+use super::task::{
+    output::{TaskOutput, print_begun},
+    save_files::{self, Saved},
+};
 #[cfg(feature = "hub")]
 use super::{
     flow::joined::{joins_late, say_edited},
     start,
 };
-use super::{
-    follow::{follow, follow_handoff},
-    leave::OnLeave,
-    reconnect::{MAX_RECONNECTS, is_lost, reconnect},
-    task::{
-        output::{TaskOutput, print_begun},
-        question::{self, QuestionOutcome, answer_with},
-        save_files::{self, Saved},
-    },
-};
-#[cfg(feature = "hub")]
-use crate::automation::decision;
 use crate::{
     Exit, Format, Global, block_on,
     client::{
         hub_client::Client,
         ids::{self, Kind},
         remote::{self, RemoteOptions},
-        signals::LeaveSignals,
-        task_snapshot::TaskStateSnapshot,
     },
     ui::{
         failure::CommandError,
@@ -44,8 +35,9 @@ use crate::{
     },
 };
 use a2a_hub_protocol::member;
-use aftermath::{note_uncommitted, say_cost, say_worktree};
+use aftermath::note_uncommitted;
 use anyhow::{Context as _, bail};
+use conversation::Conversation;
 use latest_context::latest_context;
 use memory_options::Inheriting;
 use message_options::MessageOptions;
@@ -57,16 +49,9 @@ use std::{
     io::{self, Read as _},
     time::Duration,
 };
-use tokio::time::{Instant, sleep};
-
-/// Reason of a refusal: the agent is being compiled.
-const COMPILING: &str = "compiling";
 
 /// Most time in which an agent that is being compiled is waited for, without `--timeout`.
 const COMPILE_TIMEOUT: Duration = Duration::from_mins(5);
-
-/// Time between two attempts to reach an agent that is being compiled.
-const COMPILE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends a message to an agent of the hub, and prints its answer.
 pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
@@ -99,140 +84,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         if send.worktree.as_deref() == Some("HEAD") && !send.is_remote {
             note_uncommitted(global, &directory(&send)?).await;
         }
-        let (agent, begun) = (described(global, &mut client, &send.agent).await, Instant::now());
-        let (mut step, mut earlier, mut has_waited) = (SendStep::Send, None, false);
-        let (mut says_compiling, mut reconnects) = (false, 0);
-        loop {
-            let mut shown =
-                TaskOutput::new(global, send.stream).written_by(&agent).after(earlier.take());
-            let mut progress = global.progress(&send.agent, true);
-            let followed = match &step {
-                SendStep::Send | SendStep::Answer(_) => {
-                    let id = client.ask("message/stream", params(&send)?).await?;
-                    follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await
-                }
-                SendStep::Watch(task) => {
-                    let id = client.ask("tasks/resubscribe", json!({ "id": task })).await?;
-                    follow(&mut client, id, &mut shown, &mut progress, OnLeave::Cancel).await
-                }
-                SendStep::Show(task) => {
-                    shown.event(task)?;
-                    shown.exit()
-                }
-            };
-            drop(progress);
-            let exit = match (followed, &step) {
-                (Ok(exit), _) => exit,
-                // Another client may have been faster than the user.
-                (Err(why), SendStep::Answer(task)) if shown.snapshot.task.is_none() => {
-                    let was_lost = is_lost(&why);
-                    if was_lost {
-                        match reconnect(global, &why, Some(task)).await {
-                            Some(again) => client = again,
-                            None => return Err(why),
-                        }
-                    }
-                    let task = task_now(&mut client, task).await?;
-                    if question::is_open(&task, send.question.as_deref()) {
-                        if was_lost {
-                            continue;
-                        }
-                        return Err(why);
-                    }
-                    global.console().note(question::closed_text(&task));
-                    (step, earlier) = (SendStep::after(task), Some(shown));
-                    continue;
-                }
-                (Err(why), SendStep::Send) if CommandError::from_error(&why).is(COMPILING) => {
-                    if begun.elapsed() >= send.compile_timeout() {
-                        return Err(why);
-                    }
-                    if !std::mem::replace(&mut says_compiling, true) {
-                        global.console().note(why.to_string());
-                    }
-                    let mut progress = global.progress(&send.agent, true);
-                    let mut signals = LeaveSignals::new()?;
-                    let wait = async {
-                        tokio::select! {
-                            () = sleep(COMPILE_RETRY_INTERVAL) => false,
-                            _ = signals.next() => true,
-                        }
-                    };
-                    if progress.during("compiling the agent", wait).await {
-                        return Ok(Exit::Interrupted);
-                    }
-                    continue;
-                }
-                // Its flow may have been saved a moment ago, or be held back.
-                (Err(why), SendStep::Send)
-                    if !has_waited
-                        && joins_late(global, &mut client, &send.agent, &why).await? =>
-                {
-                    has_waited = true;
-                    continue;
-                }
-                (Err(why), _) => {
-                    let task = shown.snapshot.task.clone();
-                    reconnects += 1;
-                    if reconnects > MAX_RECONNECTS || !is_lost(&why) {
-                        return Err(shown.broken_off(&why, ""));
-                    }
-                    shown.end_piece()?;
-                    match (reconnect(global, &why, task.as_deref()).await, task) {
-                        (Some(again), Some(task)) => {
-                            (client, step, earlier) = (again, SendStep::Watch(task), Some(shown));
-                            continue;
-                        }
-                        _ => return Err(shown.broken_off(&why, "")),
-                    }
-                }
-            };
-            if shown.is_detached() {
-                shown.finish(exit, Map::new())?;
-                shown.note_detached("");
-                return Ok(exit);
-            }
-            if let Some((agent, task)) = follow_handoff(global, &mut shown)? {
-                (send.agent, step) = (agent, SendStep::Watch(task));
-                continue;
-            }
-            #[cfg(feature = "hub")]
-            if let (Some(rule), Exit::Done | Exit::TaskFailed) = (send.decides, exit) {
-                let exit =
-                    decision::print(global, &mut client, rule, &shown.snapshot, exit).await?;
-                say_worktree(global, &mut client, &shown.snapshot).await;
-                return Ok(exit);
-            }
-            conclude(&send, &mut shown, exit)?;
-            say_cost(global, &mut client, &shown.snapshot, exit, begun.elapsed()).await;
-            let closed = closed(&mut client, &shown.snapshot);
-            match question::question(global, &shown, exit, &send.agent, closed).await? {
-                QuestionOutcome::Nothing => {
-                    say_worktree(global, &mut client, &shown.snapshot).await;
-                    return Ok(exit);
-                }
-                QuestionOutcome::Answered(task, answer) => {
-                    step = SendStep::Answer(task.clone());
-                    send = send.answering(task, answer, &shown);
-                }
-                QuestionOutcome::Closed(task) => step = SendStep::after(task),
-                QuestionOutcome::Lost(task, why) => {
-                    let Some(again) = reconnect(global, &why, Some(&task)).await else {
-                        let question = shown.snapshot.question();
-                        let way = answer_with(&global.command(), &send.agent, &task, question);
-                        global.console().note(way);
-                        return Err(why);
-                    };
-                    // The task asks again.
-                    (client, step) = (again, SendStep::Watch(task));
-                }
-                QuestionOutcome::Interrupted(task) => {
-                    client.call("tasks/cancel", json!({ "id": task })).await?;
-                    return Ok(Exit::Interrupted);
-                }
-            }
-            earlier = Some(shown);
-        }
+        Conversation::new(global, client, send).await.run().await
     })
 }
 
@@ -272,22 +124,6 @@ impl SendStep {
             _ => Self::Watch(text(&task["id"]).to_owned()),
         }
     }
-}
-
-/// Reads the task until the question of `snapshot` is closed, and returns the task then.
-async fn closed(client: &mut Client, snapshot: &TaskStateSnapshot) -> anyhow::Result<Value> {
-    let task = snapshot.task.as_deref().unwrap_or_default();
-    loop {
-        sleep(question::POLL_INTERVAL).await;
-        let task = task_now(client, task).await?;
-        if !question::is_open(&task, snapshot.question()) {
-            return Ok(task);
-        }
-    }
-}
-
-async fn task_now(client: &mut Client, task: &str) -> anyhow::Result<Value> {
-    client.call("tasks/get", json!({ "id": task, "historyLength": 0 })).await
 }
 
 /// Tells the user that no conversation has this id yet: it may be mistyped.
@@ -440,10 +276,10 @@ impl Send {
     }
 
     /// Turns the command into the answer to a task's question.
-    pub(crate) fn answering(self, task: String, answer: String, shown: &TaskOutput) -> Self {
-        let question = shown.snapshot.question().map(str::to_owned);
-        let (files, input, data) = (Vec::new(), Vec::new(), None);
-        Self { message: answer, files, input, data, ..self }.for_task(task, question)
+    pub(crate) fn become_answer(&mut self, task: String, answer: String, shown: &TaskOutput) {
+        self.message = answer;
+        (self.files, self.input, self.data) = (Vec::new(), Vec::new(), None);
+        (self.task, self.question) = (Some(task), shown.snapshot.question().map(str::to_owned));
     }
 }
 
