@@ -400,7 +400,7 @@ impl EffectiveGrant {
 
     /// True if it may call the agent of that name.
     pub fn may_call(&self, agent: &str) -> bool {
-        self.agents.terms(agent).is_some()
+        self.agents.reaches(agent)
     }
 
     /// Patterns for all variables that any of its programs is passed.

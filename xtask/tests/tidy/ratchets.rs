@@ -22,7 +22,7 @@ const RATCHETS: &[Ratchet] = &[
         lines(tree).filter(|line| is_comment(line) && line.chars().count() > 100).count()
     }),
     ("Rust files in the fullest folder", 31, 20, fullest_folder),
-    ("lines of Rust in the fullest folder", 6_050, 4_000, longest_folder),
+    ("lines of Rust in the fullest folder", 5_900, 4_000, longest_folder),
     ("type names that host/ defines twice", 20, 20, |tree| twice_defined(tree, &["host/"])),
     ("type names that sdk/ and guest-agents/ define twice", 8, 8, |tree| {
         twice_defined(tree, &["sdk/", "guest-agents/"])

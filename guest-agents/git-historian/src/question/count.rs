@@ -12,8 +12,8 @@ const COMMITS: [&str; 4] = ["commit", "commits", "revisions", "changes"];
 const RELEASES: [&str; 4] = ["release", "releases", "tags", "versions"];
 
 impl Sentence {
-    /// A question for a number, or [`HistoryQuestion::Unknown`] for a number that the history does not
-    /// have.
+    /// A question for a number, or [`HistoryQuestion::Unknown`] for a number that the history does
+    /// not have.
     pub(super) fn count(&self) -> Option<HistoryQuestion> {
         let asks = self.has(&["count", "number"]).then_some("many");
         let asks = asks.or_else(|| self.measure())?;

@@ -1,6 +1,7 @@
 //! Calls from one agent to others: discovery and permission.
 
 use super::Agent;
+use a2a_hub_core::grant::delegate::Callee;
 use a2a_hub_process::run_blocking;
 use a2a_hub_protocol::{
     hub_metadata::ADDITIONAL_DIRECTORIES,
@@ -115,7 +116,19 @@ impl Agent {
         &self.runtime.ask().aliases
     }
 
-    /// Refuses a call to an agent that this one may not call now.
+    /// The callee of a call; `hint` is the skill that its message names.
+    ///
+    /// # Errors
+    ///
+    /// The call is not granted, or the agent or the skill does not exist.
+    pub fn callee(&self, call: &Callee, hint: Option<&str>) -> Result<Callee, Failure> {
+        match &self.peers {
+            Some(peers) if !self.calls_script(&call.agent) => peers.callee(call, hint),
+            Some(_) | None => self.may_call(&call.agent).map(|()| call.clone()),
+        }
+    }
+
+    /// Refuses an agent that this one may not call now, for any of its skills.
     pub fn may_call(&self, agent: &AgentId) -> Result<(), Failure> {
         match &self.peers {
             Some(_) if self.calls_script(agent) && self.live.now().may_call(agent.as_str()) => {
@@ -128,10 +141,10 @@ impl Agent {
         }
     }
 
-    /// Waits until the operator revokes the right to call `agent`.
-    pub async fn may_no_longer_call(&self, agent: &AgentId) {
-        let agent = agent.clone();
-        let revocation = self.live.watch(move |grant| grant.may_call(agent.as_str()));
+    /// Waits until the operator revokes the right to call this agent or skill.
+    pub async fn may_no_longer_call(&self, callee: &Callee) {
+        let callee = callee.clone();
+        let revocation = self.live.watch(move |grant| grant.agents.terms(&callee).is_some());
         revocation.token.cancelled().await;
     }
 }

@@ -178,6 +178,7 @@ fn lesser<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_hub_core::grant::delegate::Callee;
     use serde_json::json;
 
     fn needs(value: &Value) -> FlowNeeds {
@@ -214,8 +215,14 @@ mod tests {
         let grant = needs.grant();
         assert_eq!(grant.memory, Allowance::AsAsked);
         assert!(FlowNeeds::default().grant().memory.is_none());
-        assert_eq!(grant.delegate.terms("codex").unwrap().permissions, Permissions::Edit);
-        assert_eq!(grant.delegate.terms("gemini").unwrap().permissions, Permissions::Ask);
+        assert_eq!(
+            grant.delegate.terms(&Callee::parse("codex").unwrap()).unwrap().permissions,
+            Permissions::Edit
+        );
+        assert_eq!(
+            grant.delegate.terms(&Callee::parse("gemini").unwrap()).unwrap().permissions,
+            Permissions::Ask
+        );
         let mut config = AgentConfig::default();
         config.limits.tree.tokens = Some(50);
         needs.apply_budget(&mut config);

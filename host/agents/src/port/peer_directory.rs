@@ -1,7 +1,10 @@
 //! The other agents that one agent may know.
 
 use super::live_grant::LiveGrant;
-use a2a_hub_core::discovery::did_you_mean;
+use a2a_hub_core::{
+    discovery::did_you_mean,
+    grant::delegate::{Callee, OutsideGrant},
+};
 use a2a_hub_protocol::{
     error::A2aError,
     id::AgentId,
@@ -62,11 +65,19 @@ impl PeerDirectory {
 }
 
 impl PeerDirectory {
-    /// Cards of the agents that this one may call, without those known to be unhealthy, because a
-    /// call to them fails. An unapproved plug-in is included only if the operator names it: its own
-    /// words would end up in prompts.
+    /// Cards of the agents that this one may call, with the skills for which it may. Those known to
+    /// be unhealthy are left out, because a call to them fails. An unapproved plug-in is included
+    /// only if the operator names it: its own words would end up in prompts.
     pub(crate) fn cards(&self) -> Vec<Value> {
-        self.callable().map(|peer| peer.card).collect()
+        let grant = self.live.now();
+        let limited = |peer: Peer| {
+            let mut card = peer.card;
+            if let Some(skills) = grant.agents.limited_skills(peer.id.as_str()) {
+                keep_skills(&mut card, &skills);
+            }
+            card
+        };
+        self.callable().map(limited).collect()
     }
 
     fn callable(&self) -> impl Iterator<Item = Peer> {
@@ -101,7 +112,44 @@ impl PeerDirectory {
         is_named || (is_every_other && grant.may_call(peer.id.as_str()))
     }
 
-    /// Refuses a call to an agent that this one may not call, or that does not exist.
+    /// The callee of a call; `hint` is the skill that its message names.
+    ///
+    /// # Errors
+    ///
+    /// The call is not granted, or the agent or the skill does not exist.
+    pub(crate) fn callee(&self, call: &Callee, hint: Option<&str>) -> Result<Callee, Failure> {
+        self.require_allowed(&call.agent)?;
+        let callee = match self.live.now().agents.callee(call, hint) {
+            Ok(callee) => callee,
+            Err(OutsideGrant::Agent) => return Err(not_granted(&self.agent, &call.agent)),
+            Err(OutsideGrant::Skills(skills)) => {
+                let (agent, skills) = (&call.agent, skills.join("`, `"));
+                return Err(Failure::Denied(format!(
+                    "call `{call}`: only the skills `{skills}` of `{agent}` are granted; call it as `{agent}/SKILL` with one of them"
+                )));
+            }
+        };
+        if let Some(skill) = &callee.skill {
+            self.require_skill(&callee.agent, skill)?;
+        }
+        Ok(callee)
+    }
+
+    /// Refuses a skill that an agent does not have.
+    fn require_skill(&self, agent: &AgentId, skill: &str) -> Result<(), Failure> {
+        let peers = (self.peers.list)();
+        let card = peers.iter().find(|peer| peer.id == *agent).map(|peer| &peer.card);
+        let skills = card.and_then(|card| card["skills"].as_array()).into_iter().flatten();
+        let ids: Vec<_> = skills.filter_map(|skill| skill["id"].as_str()).collect();
+        if ids.contains(&skill) {
+            return Ok(());
+        }
+        let hint = did_you_mean::hint(skill, ids.iter().copied());
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        Err(Failure::Invalid(format!("call `{agent}/{skill}`: the agent has no such skill{hint}")))
+    }
+
+    /// Refuses a call to an agent that this one may not call for anything, or that does not exist.
     pub(crate) fn require_allowed(&self, agent: &AgentId) -> Result<(), Failure> {
         let peers = (self.peers.list)();
         match peers.iter().find(|peer| peer.id == *agent) {
@@ -119,6 +167,15 @@ impl PeerDirectory {
             }
             None => Err(not_granted(&self.agent, agent)),
         }
+    }
+}
+
+/// Removes all other skills from a card.
+fn keep_skills(card: &mut Value, allowed: &[&str]) {
+    if let Some(skills) = card.get_mut("skills").and_then(Value::as_array_mut) {
+        let is_allowed =
+            |skill: &Value| skill["id"].as_str().is_some_and(|id| allowed.contains(&id));
+        skills.retain(is_allowed);
     }
 }
 

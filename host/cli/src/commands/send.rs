@@ -2,19 +2,18 @@
 //! task.
 
 pub(super) mod aftermath;
+mod conclude;
 mod conversation;
 mod latest_context;
 mod memory_options;
 pub(crate) mod message_options;
 mod options;
 mod request;
+mod step;
 
 #[cfg(not(feature = "hub"))]
 use super::remote_only::{self as start, joins_late, say_edited};
-use super::task::{
-    output::{TaskOutput, print_begun},
-    save_files::{self, Saved},
-};
+use super::task::output::{TaskOutput, print_begun};
 #[cfg(feature = "hub")]
 use super::{
     flow::joined::{joins_late, say_edited},
@@ -30,25 +29,25 @@ use crate::{
     ui::{
         failure::CommandError,
         interactive::{UserAnswer, ask},
-        render::text,
         text::{FAINT, Text},
     },
 };
 use a2a_hub_protocol::member;
 use aftermath::note_uncommitted;
 use anyhow::{Context as _, bail};
-use conversation::Conversation;
+pub(crate) use conclude::conclude;
+use conversation::SendConversation;
 use latest_context::latest_context;
 use memory_options::Inheriting;
 use message_options::MessageOptions;
 pub(crate) use options::Send;
 use request::{MAX_MESSAGE, params};
 pub(crate) use request::{directory, message};
-use serde_json::{Map, Value, json};
 use std::{
     io::{self, Read as _},
     time::Duration,
 };
+pub(crate) use step::SendStep;
 
 /// Most time in which an agent that is being compiled is waited for, without `--timeout`.
 const COMPILE_TIMEOUT: Duration = Duration::from_mins(5);
@@ -84,7 +83,7 @@ pub(crate) fn send(global: &Global, mut send: Send) -> anyhow::Result<Exit> {
         if send.worktree.as_deref() == Some("HEAD") && !send.is_remote {
             note_uncommitted(global, &directory(&send)?).await;
         }
-        Conversation::new(global, client, send).await.run().await
+        SendConversation::new(global, client, send).await.run().await
     })
 }
 
@@ -104,67 +103,12 @@ async fn begin(global: &Global, client: &mut Client, send: &Send) -> anyhow::Res
     print_begun(global, &task, "")
 }
 
-/// Next step of a conversation at the terminal.
-pub(crate) enum SendStep {
-    /// Sends the message.
-    Send,
-    /// Sends the message as the answer to a question of this task.
-    Answer(String),
-    /// Follows this task, whose question was closed.
-    Watch(String),
-    /// Shows this task, which has ended.
-    Show(Value),
-}
-
-impl SendStep {
-    /// Returns the step after the question of `task` was closed.
-    pub(crate) fn after(task: Value) -> Self {
-        match text(&task["status"]["state"]) {
-            "completed" | "failed" | "canceled" | "rejected" => Self::Show(task),
-            _ => Self::Watch(text(&task["id"]).to_owned()),
-        }
-    }
-}
-
 /// Tells the user that no conversation has this id yet: it may be mistyped.
 fn begins(context: &str) -> String {
     format!(
         "no conversation is called `{context}` yet, so this message begins it; `a2a-hub conversations` \
          lists the others"
     )
-}
-
-/// Returns the hub's description of the agent, for a user at a terminal.
-async fn described(global: &Global, client: &mut Client, agent: &str) -> Value {
-    if global.format == Format::Json || global.console().stderr_columns().is_none() {
-        return Value::Null;
-    }
-    // If the agent does not exist, sending the message reports it.
-    let agent = client.call("hub/agents/get", json!({ "agentId": agent })).await;
-    agent.unwrap_or_default()
-}
-
-/// Prints the rest of the answer, and saves its files.
-pub(crate) fn conclude(send: &Send, shown: &mut TaskOutput, exit: Exit) -> anyhow::Result<()> {
-    let Some(dir) = &send.save else {
-        shown.finish(exit, Map::new())?;
-        send.note_continuation(shown);
-        return Ok(());
-    };
-    let saved = match save_files::save(&shown.snapshot, dir) {
-        Ok(saved) => saved,
-        // The answer is valid even if its files cannot be saved.
-        Err(why) => {
-            let why = shown.unsaved(why, exit)?;
-            send.note_continuation(shown);
-            return Err(why);
-        }
-    };
-    let all = saved.iter().map(Saved::to_json).collect();
-    shown.finish(exit, Map::from_iter([("saved".to_owned(), Value::Array(all))]))?;
-    saved.iter().for_each(|saved| shown.note(saved.text()));
-    send.note_continuation(shown);
-    Ok(())
 }
 
 impl Send {
@@ -268,7 +212,7 @@ impl Send {
     }
 
     /// Tells the user how to continue a conversation that this command began.
-    fn note_continuation(&self, shown: &TaskOutput) {
+    pub(super) fn note_continuation(&self, shown: &TaskOutput) {
         // Data goes to flows, which begin anew with each message.
         if self.context.is_none() && self.data.is_none() {
             shown.note_continuation(remote::is_url(&self.agent));

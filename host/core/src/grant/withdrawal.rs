@@ -1,7 +1,9 @@
 //! Removal of capabilities from a grant, by their names in a manifest: `process.git`,
 //! `http.api.example.com`, `memory`.
 
-use crate::grant::{Grant, byte_limit::Allowance, host_pattern::HostPattern, http::HttpGrant};
+use crate::grant::{
+    Grant, byte_limit::Allowance, delegate::Callee, host_pattern::HostPattern, http::HttpGrant,
+};
 use std::collections::BTreeMap;
 
 /// Error for a capability that cannot be removed; the grant is unchanged.
@@ -92,7 +94,14 @@ fn without(grant: &mut Grant, capability: &str) -> Result<(), WithdrawError> {
 /// Granted capability that still covers the removed one.
 fn still_granted(grant: &Grant, capability: &str) -> Option<String> {
     match capability.split_once('.')? {
-        ("delegate", agent) => grant.delegate.terms(agent).map(|_| "delegate.*".to_owned()),
+        ("delegate", name) => {
+            let callee = Callee::parse(name).ok()?;
+            grant.delegate.terms(&callee)?;
+            let agent = callee.agent.as_str();
+            let covers_agent =
+                callee.skill.is_some() && grant.delegate.granted().any(|it| it == agent);
+            Some(format!("delegate.{}", if covers_agent { agent } else { "*" }))
+        }
         ("http", host) => {
             // Represents all hosts below the domain by one of them.
             let host =

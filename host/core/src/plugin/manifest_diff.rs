@@ -2,13 +2,24 @@
 //! decides about the update.
 
 use crate::grant::{
-    Ask, ProgramAsk, Resume, argument_patterns::Forms, delegate::PeersAsk,
-    loader_variable::leads_astray, workspace::WorkspaceAccess,
+    Ask, ProgramAsk, Resume,
+    argument_patterns::Forms,
+    delegate::{Callee, PeersAsk},
+    loader_variable::leads_astray,
+    workspace::WorkspaceAccess,
 };
 use std::{
     collections::BTreeSet,
     fmt::{self, Display},
 };
+
+/// Call of an agent or a skill, in words.
+pub(super) fn calling(callee: &Callee) -> String {
+    match &callee.skill {
+        Some(skill) => format!("call the agent `{}` for its skill `{skill}`", callee.agent),
+        None => format!("call the agent `{}`", callee.agent),
+    }
+}
 
 /// Direction of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,13 +96,8 @@ pub fn difference(old: &Ask, new: &Ask) -> Vec<ManifestChange> {
     found.words(&tools(old), &tools(new), str::to_owned);
     let any = |ask: &Ask| ask.delegate.agents == PeersAsk::Any(true);
     found.flag("know which other agents there are", any(old), any(new));
-    let calls = |ask: &Ask| -> BTreeSet<String> {
-        ask.delegate
-            .agents
-            .named_agents()
-            .map(|agent| format!("call the agent `{agent}`"))
-            .collect()
-    };
+    let calls =
+        |ask: &Ask| -> BTreeSet<String> { ask.delegate.agents.named().map(calling).collect() };
     found.words(&calls(old), &calls(new), str::to_owned);
     let goes_on = |ask: &Ask| ask.resume != Resume::Nothing;
     found.flag("go on with tasks that were cut off", goes_on(old), goes_on(new));

@@ -9,7 +9,7 @@ use crate::{
         tools::{self, is_every},
         workspace::WorkspaceAccess,
     },
-    plugin::manifest_diff::quoted,
+    plugin::manifest_diff::{calling, quoted},
     text::one_line::OneLine,
 };
 
@@ -90,14 +90,18 @@ pub fn lacks(ask: &Ask, effective: &EffectiveGrant) -> Vec<MissingGrant> {
     let uncallable = ask
         .delegate
         .agents
-        .named_agents()
-        .filter(|agent| effective.agents.terms(agent.as_str()).is_none());
+        .named()
+        // An agent of which some skills are granted was narrowed by the operator.
+        .filter(|it| match it.skill {
+            Some(_) => effective.agents.terms(it).is_none(),
+            None => !effective.agents.reaches(it.agent.as_str()),
+        });
     found.extend(uncallable.map(|agent| MissingGrant {
         capability: format!("delegate.{agent}"),
-        action: format!("call the agent `{agent}`"),
+        action: calling(agent),
         reason: ask.delegate.reason.clone(),
         setting: format!("delegate = [\"{agent}\"]"),
-        arguments: plain(["--delegate", agent.as_str()]),
+        arguments: plain(["--delegate", agent.to_string().as_str()]),
     }));
     if ask.delegate.agents == PeersAsk::Any(true) && effective.agents.is_empty() {
         found.push(MissingGrant {

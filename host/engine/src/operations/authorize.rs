@@ -295,13 +295,14 @@ impl Hub {
         self.require_open()?;
         let SendMessage { mut message, agent, requirements, working_directory, timeout_ms, .. } =
             send;
+        let names_skill = requirements.skill.is_some();
+        if names_skill {
+            requirements.write_to(message.metadata.get_or_insert_default());
+        }
         // A message that names no agent goes to one with the skill that the message names.
         let agent = match agent {
             Some(agent) => agent.to_string(),
-            None if requirements.skill.is_some() => {
-                requirements.write_to(message.metadata.get_or_insert_default());
-                String::new()
-            }
+            None if names_skill => String::new(),
             None => {
                 let why = "name the agent that is to hear the message, or a skill that it must have (`targetSkill`)";
                 return Err(A2aError::invalid("message.metadata.targetAgent", why).into());

@@ -38,6 +38,7 @@ use a2a_hub_config::Permissions;
 use a2a_hub_core::{
     access_control::Principal,
     context_memory::inherit::Inherit,
+    grant::delegate::Callee,
     routing::Routing,
     task::{
         metadata,
@@ -173,13 +174,15 @@ impl Delegation {
         &self,
         request: ChildRequest,
         child: Arc<Agent>,
+        callee: Callee,
         routing: Option<Box<Routing>>,
     ) -> Result<Subscription, Failure> {
         let ChildRequest { message, key, timeout_ms, budget, context_id, inherit, .. } = request;
         self.agent.require_trusted_command(&child, &self.task, &message)?;
         let inherit = requested_transfer(inherit, &message)?;
         let answers = request.answers_questions;
-        let workspace = self.child_workspace(&child, &message, request.working_directory).await?;
+        let workspace =
+            self.child_workspace(&child, &callee, &message, request.working_directory).await?;
         let context_id = match context_id {
             Some(named) => Some(self.conversation(named, &child.id).await?),
             None => None,
@@ -199,7 +202,8 @@ impl Delegation {
             budget,
         };
         let is_reentrant = self.tasks.is_at_work(&ancestors, &child.id);
-        let message = child_message::build(&self.task, message, &id, context_id, &workspace);
+        let message =
+            child_message::build(&self.task, message, (&id, &callee), context_id, &workspace);
         let handed_over = async {
             let giver = self.giver(inherit.as_ref()).await?;
             hand_over(&giver, (&child, &self.principal()), message, inherit).await
@@ -213,7 +217,7 @@ impl Delegation {
         };
         let new = Box::new(NewTask {
             id: None,
-            permissions: Some(self.agent.lends(&child.id, &self.task))
+            permissions: Some(self.agent.lends(&callee, &self.task))
                 .filter(|permissions| *permissions != Permissions::default()),
             facts: Some(self.facts_of_child(answers)).filter(|facts| !facts.is_empty()),
             inherited,
@@ -234,7 +238,7 @@ impl Delegation {
         });
         match self.tasks.submit_as(id.clone(), new, Some(parent), is_reentrant).await {
             Ok(subscription) => {
-                self.relay_questions(&child.id, &subscription, answers);
+                self.relay_questions(&callee, &subscription, answers);
                 Ok(subscription.until(EndsAt::Over))
             }
             Err(why) => {
@@ -307,7 +311,7 @@ impl Delegation {
 
     /// Relays the child's questions, and cancels the child once its parent may no longer call that
     /// agent.
-    fn relay_questions(&self, child: &AgentId, subscription: &Subscription, answers: bool) {
+    fn relay_questions(&self, child: &Callee, subscription: &Subscription, answers: bool) {
         if let Some(follow) = self.tasks.listen(subscription.task(), subscription.after()) {
             self.start_relay(child, None, follow, answers);
         }
@@ -321,8 +325,9 @@ impl Delegation {
     ) -> Result<(), Failure> {
         let StoredTask { agent, seq, task } = self.tasks.get(child).await.map_err(refused)?;
         if let Some(follow) = self.tasks.listen(child, seq) {
+            let child = Callee { agent, skill: metadata::first_skill(&task) };
             let now = StatusUpdate { status: task.status, metadata: task.metadata };
-            self.start_relay(&agent, Some(now), follow, answers);
+            self.start_relay(&child, Some(now), follow, answers);
         }
         Ok(())
     }
@@ -343,7 +348,7 @@ impl Delegation {
 
     fn start_relay(
         &self,
-        child: &AgentId,
+        child: &Callee,
         now: Option<StatusUpdate>,
         follow: Subscription,
         answers: bool,
@@ -440,23 +445,24 @@ impl ProgramCalls for Delegation {
             return self.to_its_end(open).await;
         }
         let action = format!("call `{}`", request.agent);
-        let named = AgentId::parse(&request.agent);
-        let agent = named.map_err(|why| Failure::Invalid(format!("{action}: {why}")))?;
-        let agent = self.agent.peer_called(&agent);
+        let named = Callee::parse(&request.agent);
+        let named = named.map_err(|why| Failure::Invalid(format!("{action}: {why}")))?;
+        let agent = self.agent.peer_called(&named.agent);
+        let named = Callee { agent: agent.clone(), ..named };
         // A child that exists is joined even if its agent has left since.
         if let Some(key) = &request.key
             && let Some(known) = self.known(key, &agent).await?
         {
             return self.join_again(&known, request.answers_questions).await;
         }
-        self.agent.may_call(&agent)?;
+        let callee = self.agent.callee(&named, child_message::skill(&request.message))?;
         self.require_reach(&agent)?;
         let child = self.tasks.directory.agent(&agent);
         let child = child.ok_or_else(|| Failure::Unavailable(format!("{action}: it has left")))?;
         let this = self.clone();
         let begun = async move {
             this.require_available(&child).await?;
-            this.begin(request, child, None).await
+            this.begin(request, child, callee, None).await
         };
         self.to_its_end(begun).await
     }

@@ -4,6 +4,7 @@ mod boards;
 mod child_worktrees;
 mod delegation;
 mod finding;
+mod granted_skills;
 mod group_handoff;
 mod handoff;
 mod minds;

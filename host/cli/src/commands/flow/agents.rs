@@ -20,8 +20,9 @@ pub(super) fn check(global: &Global, definition: &str, task: &mut Value) -> anyh
     if task["status"]["state"] != "completed" {
         return Ok(());
     }
-    // The name of a skill has a colon.
+    // The name of a skill has a colon; a skill of one agent follows its name behind a slash.
     let names = list(&task["metadata"]["agents"]).iter().map(text);
+    let names = names.map(|name| name.split('/').next().unwrap_or_default());
     let agents: Vec<_> = names.filter_map(|name| AgentId::parse(name).ok()).collect();
     let mut errors = String::new();
     block_on(async {

@@ -4,7 +4,7 @@ use crate::ui::failure::CommandError;
 use a2a_hub_core::grant::{
     Ask, Grant, Pin, ProgramAsk, ProgramGrant,
     byte_limit::Allowance,
-    delegate::DelegateTerms,
+    delegate::{Callee, DelegateTerms},
     host_pattern::HostPattern,
     http::HttpGrant,
     http_header::{HeaderName, HeaderTemplate},
@@ -64,11 +64,11 @@ pub(crate) struct GrantOptions {
     /// the configuration. May be given several times
     #[arg(long, value_name = "LIMIT=NUMBER", value_parser = limit)]
     pub(super) limit: Vec<(LimitName, u64)>,
-    /// Agent that the plug-in may call; `*` stands for every other agent. With the terms `edit` or
-    /// `full`, the called agent's program does as much without asking; with `approve`, the plug-in
-    /// answers its permission requests; with `worktrees`, the agent may work in worktrees for it.
-    /// Example: `codex:edit,approve`
-    #[arg(long, value_name = "AGENT[:TERMS]", value_parser = delegate)]
+    /// Agent that the plug-in may call, or one skill of it; `*` stands for every other agent. With
+    /// the terms `edit` or `full`, the called agent's program does as much without asking; with
+    /// `approve`, the plug-in answers its permission requests; with `worktrees`, the agent may work
+    /// in worktrees for it. Examples: `codex:edit,approve`, `codex/review`
+    #[arg(long, value_name = "AGENT[/SKILL][:TERMS]", value_parser = delegate)]
     pub(super) delegate: Vec<(String, Option<DelegateTerms>)>,
     /// MCP tool that the plug-in may call, of a server in `agents.<id>.mcp` of the configuration.
     /// May be given several times
@@ -117,8 +117,23 @@ fn tool(text: &str) -> Result<(String, String), String> {
     Ok((server.to_owned(), tool.to_owned()))
 }
 
+/// True if the first of these words is a term of a call.
+fn are_terms(words: &str) -> bool {
+    let first = words.split(',').next().unwrap_or_default();
+    Permissions::named(first).is_some() || ["approve", "worktrees"].contains(&first)
+}
+
 fn delegate(text: &str) -> Result<(String, Option<DelegateTerms>), String> {
-    let Some((agent, words)) = text.split_once(':') else { return Ok((text.to_owned(), None)) };
+    // The id of a skill may have a colon; terms have none.
+    let parts = match text.contains('/') {
+        true => text.rsplit_once(':').filter(|(_, words)| are_terms(words)),
+        false => text.split_once(':'),
+    };
+    let (name, words) = parts.map_or((text, None), |(name, words)| (name, Some(words)));
+    if name.contains('/') {
+        Callee::parse(name)?;
+    }
+    let Some(words) = words else { return Ok((name.to_owned(), None)) };
     let mut terms = DelegateTerms::default();
     for word in words.split(',') {
         match Permissions::named(word) {
@@ -133,7 +148,7 @@ fn delegate(text: &str) -> Result<(String, Option<DelegateTerms>), String> {
             }
         }
     }
-    Ok((agent.to_owned(), Some(terms)))
+    Ok((name.to_owned(), Some(terms)))
 }
 
 fn limit(text: &str) -> Result<(LimitName, u64), String> {
@@ -229,13 +244,13 @@ impl GrantOptions {
             return Err(not_requested("calls no other agents", "`delegate`"));
         }
         let other = self.delegate.iter().map(|(agent, _)| agent);
-        if let Some(agent) = other.filter(|agent| *agent != "*").find(|it| !peers.includes(it)) {
-            let named = peers.named_agents().map(|agent| agent.as_str().to_owned()).collect();
+        if let Some(agent) = other.filter(|agent| *agent != "*").find(|it| !peers.overlaps(it)) {
+            let named = peers.named().map(ToString::to_string).collect();
             let problem = format!("does not ask to call the agent `{agent}`");
             return Err(not_requested(&problem, &among(&named)));
         }
-        let all = peers.named_agents().filter(|_| self.all);
-        all.for_each(|agent| grant.delegate.allow(agent.as_str().to_owned()));
+        let all = peers.named().filter(|_| self.all);
+        all.for_each(|agent| grant.delegate.allow(agent.to_string()));
         grant = self.with_tools(grant, ask)?;
         grant.limits.extend(self.limit.iter().copied());
         for (agent, terms) in &self.delegate {

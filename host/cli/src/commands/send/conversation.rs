@@ -13,13 +13,14 @@ use super::super::{
     },
 };
 use super::{
-    Send, SendStep,
     aftermath::{say_cost, say_worktree},
-    conclude, described,
+    conclude::conclude,
+    options::Send,
     request::params,
+    step::SendStep,
 };
 use crate::{
-    Exit, Global,
+    Exit, Format, Global,
     client::{hub_client::Client, signals::LeaveSignals, task_snapshot::TaskStateSnapshot},
     ui::failure::CommandError,
 };
@@ -36,7 +37,7 @@ const COMPILING: &str = "compiling";
 const COMPILE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A message with its answers, until nothing is left to do.
-pub(super) struct Conversation<'g> {
+pub(super) struct SendConversation<'g> {
     global: &'g Global,
     client: Client,
     send: Send,
@@ -59,7 +60,7 @@ enum StepEnd {
     Over(Exit),
 }
 
-impl<'g> Conversation<'g> {
+impl<'g> SendConversation<'g> {
     pub(super) async fn new(global: &'g Global, mut client: Client, send: Send) -> Self {
         let agent = described(global, &mut client, &send.agent).await;
         let (step, earlier, begun) = (SendStep::Send, None, Instant::now());
@@ -260,6 +261,16 @@ impl<'g> Conversation<'g> {
         self.earlier = Some(shown);
         Ok(StepEnd::Next)
     }
+}
+
+/// Returns the hub's description of the agent, for a user at a terminal.
+async fn described(global: &Global, client: &mut Client, agent: &str) -> Value {
+    if global.format == Format::Json || global.console().stderr_columns().is_none() {
+        return Value::Null;
+    }
+    // If the agent does not exist, sending the message reports it.
+    let agent = client.call("hub/agents/get", json!({ "agentId": agent })).await;
+    agent.unwrap_or_default()
 }
 
 /// Reads the task until the question of `snapshot` is closed, and returns the task then.

@@ -3,11 +3,12 @@
 
 use super::{
     call_errors::{failed, refused},
+    child_message::further,
     question_relay::answer_to,
 };
 use crate::tasks::{Subscription, Tasks};
 use a2a_hub_agents::Agent;
-use a2a_hub_core::access_control::Principal;
+use a2a_hub_core::{access_control::Principal, grant::delegate::Callee, task::metadata};
 use a2a_hub_protocol::{
     client::ClientCapabilities,
     error::{A2aError, ErrorKind},
@@ -100,10 +101,11 @@ impl CallPort for ChildCall {
             return Err(Failure::Invalid("answer a call: it asks nothing now".to_owned()));
         };
         let StoredTask { agent, .. } = &stored;
-        if !self.parent.answers(agent, &question) {
+        let child = Callee { agent: agent.clone(), skill: metadata::first_skill(task) };
+        if !self.parent.answers(&child, &question) {
             return Err(Failure::Denied(format!(
                 "answer a call: it asks for permission or for a login, which is for the client to answer; the operator leaves permissions to this \
-                 agent with `approve = true` in `[agents.{}.grant.delegate.{agent}]`",
+                 agent with `approve = true` in `[agents.{}.grant.delegate.\"{child}\"]`",
                 self.parent.id
             )));
         }
@@ -121,6 +123,7 @@ impl CallPort for ChildCall {
             return Ok(());
         }
         let (task_id, context_id) = (Some(task.id), Some(task.context_id));
+        let message = further(message);
         let message = Message { role: Role::User, task_id, context_id, ..message };
         self.tasks.send_further(&self.task, message, self.by.clone()).await.map_err(refused)
     }

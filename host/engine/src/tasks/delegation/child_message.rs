@@ -3,6 +3,7 @@
 use crate::tasks::new_task::ChildWorkspace;
 use a2a_hub_core::{
     context_memory::inherit,
+    grant::delegate::Callee,
     task::trace_context::{Trace, without_trace},
 };
 use a2a_hub_protocol::{
@@ -14,6 +15,9 @@ use a2a_hub_protocol::{
 };
 use a2a_hub_runtime::{Failure, directories};
 
+/// Metadata key with the skill for which an agent is called.
+const TARGET_SKILL: &str = "targetSkill";
+
 /// Metadata keys addressed to the hub that are not passed on: an operator's instructions to the
 /// parent do not apply to its children.
 const NOT_HANDED_ON: [&str; 7] = [
@@ -21,16 +25,30 @@ const NOT_HANDED_ON: [&str; 7] = [
     "workingDirectory",
     ADDITIONAL_DIRECTORIES,
     "targetAgent",
-    "targetSkill",
+    TARGET_SKILL,
     "targetVersion",
     "allowOlder",
 ];
 
-/// Message as the child receives it, with its span in the trace.
+/// Skill that the message of a call names.
+pub(in crate::tasks) fn skill(message: &Message) -> Option<&str> {
+    message.metadata.as_ref()?.get(TARGET_SKILL)?.as_str()
+}
+
+/// A further message to a child, whose skill is that of its first message.
+pub(super) fn further(mut message: Message) -> Message {
+    if let Some(facts) = &mut message.metadata {
+        facts.remove(TARGET_SKILL);
+    }
+    message
+}
+
+/// Message as the child receives it, with its span in the trace and the skill that its parent may
+/// call it for.
 pub(in crate::tasks) fn build(
     parent: &Task,
     message: Message,
-    child: &TaskId,
+    (child, callee): (&TaskId, &Callee),
     context_id: Option<ContextId>,
     ChildWorkspace { directory, additional, .. }: &ChildWorkspace,
 ) -> Message {
@@ -42,6 +60,7 @@ pub(in crate::tasks) fn build(
         facts.remove(right);
     }
     facts.extend(trace.members());
+    facts.extend(callee.skill.clone().map(|skill| (TARGET_SKILL.to_owned(), skill.into())));
     let directory = directory.as_deref();
     facts.extend(directory.map(|dir| ("workingDirectory".to_owned(), dir.into())));
     facts.extend(directories::member(additional));

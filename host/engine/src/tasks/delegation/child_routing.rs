@@ -4,10 +4,12 @@
 use super::{
     Delegation,
     call_errors::{failed, refused},
+    child_message,
 };
 use crate::{error::HubError, routing::Routes, tasks::Subscription};
 use a2a_hub_agents::Agent;
 use a2a_hub_core::{
+    grant::delegate::Callee,
     routing::{NotChosen, Wanted},
     task::metadata,
 };
@@ -59,20 +61,24 @@ impl Delegation {
         {
             return self.join_again(&known.task, request.answers_questions).await;
         }
-        let caller = Arc::clone(&self.agent);
+        // A group is called for no skill; its message may be a client's instruction to the caller.
+        let skill = request.agent.is_empty().then(|| child_message::skill(&request.message));
+        let skill = skill.flatten().map(str::to_owned);
+        let (caller, of_call) = (Arc::clone(&self.agent), skill.clone());
         let this = self.clone();
         let may_call = move |agent: &AgentId| {
             *agent != caller.id
-                && caller.may_call(agent).is_ok()
+                && caller.callee(&Callee::new(agent.clone()), of_call.as_deref()).is_ok()
                 && metadata::may_reach(&this.task, agent)
         };
         let route = self.tasks.choose(&routes, wanted, &request.message, &may_call).await;
         let mut route = route.map_err(|why| denied_or(why, &self.agent))?;
         while let Some(child) = route.agent() {
+            let callee = self.agent.callee(&Callee::new(child.id.clone()), skill.as_deref())?;
             let (reason, begun) = match self.require_available(&child).await {
                 Ok(()) => (
                     NotChosen::Busy,
-                    self.begin(request.clone(), child, route.routing_facts()).await,
+                    self.begin(request.clone(), child, callee, route.routing_facts()).await,
                 ),
                 Err(why) => (NotChosen::Health, Err(why)),
             };

@@ -3,6 +3,7 @@
 use super::{Delegation, call_errors::refused};
 use crate::tasks::new_task::ChildWorkspace;
 use a2a_hub_agents::Agent;
+use a2a_hub_core::grant::delegate::Callee;
 use a2a_hub_protocol::{
     hub_metadata::{WORKTREE, WorktreeWish, worktree_wish},
     id::TaskId,
@@ -16,6 +17,7 @@ impl Delegation {
     pub(super) async fn child_workspace(
         &self,
         child: &Agent,
+        callee: &Callee,
         message: &Message,
         directory: Option<String>,
     ) -> Result<ChildWorkspace, Failure> {
@@ -25,8 +27,8 @@ impl Delegation {
                 .map_err(|why| Failure::Invalid(format!("call another agent: {}", why.message)))?,
             None => None,
         };
-        if wish.is_some() && !self.agent.lends_worktrees(&child.id) {
-            let (caller, child) = (&self.agent.id, &child.id);
+        if wish.is_some() && !self.agent.lends_worktrees(callee) {
+            let (caller, child) = (&self.agent.id, callee);
             return Err(Failure::Denied(format!(
                 "have `{child}` work in a worktree: `{caller}` is a plug-in without that permission; \
                  `a2a-hub plugin grant {caller} --delegate {child}:worktrees` allows it"

@@ -1,5 +1,6 @@
 //! Relays a child task's questions to its parent's client, and the answers back to the child.
 
+use super::child_message::further;
 use crate::tasks::{
     Subscription, Tasks,
     guest_port::{GuestQuestion, GuestRequest},
@@ -8,12 +9,13 @@ use a2a_hub_agents::Agent;
 use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::Principal,
+    grant::delegate::Callee,
     task::{open_questions::answer_metadata, question::handed_on},
 };
 use a2a_hub_protocol::{
     error::A2aError,
     event::{StatusUpdate, TaskEvent},
-    id::{AgentId, QuestionId, TaskId},
+    id::{QuestionId, TaskId},
     message::{Message, Role},
     question::{Question as AgentQuestion, QuestionKind},
     task::Task,
@@ -41,7 +43,7 @@ pub(in crate::tasks) struct QuestionRelay {
     pub(in crate::tasks) asking: Arc<Mutex<()>>,
     /// The calling agent.
     pub(in crate::tasks) parent: Arc<Agent>,
-    pub(in crate::tasks) child: AgentId,
+    pub(in crate::tasks) child: Callee,
     /// True if the parent's agent answers the questions that it may answer.
     pub(in crate::tasks) answers: bool,
 }
@@ -127,7 +129,7 @@ impl QuestionRelay {
         }
         let prompt = update.status.message.clone()?;
         let need = if child_question.kind == QuestionKind::Auth { Need::Auth } else { Need::Input };
-        let (question, prompt) = handed_on(child, &self.child, &child_question, prompt);
+        let (question, prompt) = handed_on(child, &self.child.agent, &child_question, prompt);
         Some((question, prompt, need))
     }
 
@@ -200,6 +202,7 @@ pub(in crate::tasks) fn answer_to(
     task: &Task,
     message: Message,
 ) -> Message {
+    let message = further(message);
     let mut facts = message.metadata.unwrap_or_default();
     facts.extend(answer_metadata(&question.id));
     let (task_id, context_id) = (Some(task.id.clone()), Some(task.context_id.clone()));

@@ -3,9 +3,12 @@
 use crate::tests::scripted_agent::Fake;
 use a2a_hub_agents::Agent;
 use a2a_hub_config::{AgentConfig, Permissions};
-use a2a_hub_core::grant::{Grant, delegate::DelegateGrants};
+use a2a_hub_core::grant::{
+    Grant,
+    delegate::{Callee, DelegateGrants},
+};
 use a2a_hub_protocol::{
-    id::{AgentId, ContextId, TaskId},
+    id::{ContextId, TaskId},
     message::{Message, Metadata, Role},
     question::{Question, QuestionKind},
     task::{Task, TaskState, TaskStatus},
@@ -36,7 +39,7 @@ fn task(facts: Value) -> Task {
 
 #[test]
 fn child_permissions_are_limited_by_caller() {
-    let codex = AgentId::parse("codex").unwrap();
+    let codex = Callee::parse("codex").unwrap();
     let [listed, edit] =
         [json!(["codex"]), json!({ "codex": { "permissions": "edit" } })].map(agent);
     let of_client = task(json!({}));
@@ -47,12 +50,12 @@ fn child_permissions_are_limited_by_caller() {
     assert_eq!(edit.lends(&codex, &below), Permissions::Ask);
     let granted = task(json!({ "parentTaskId": "t", "grantedPermissions": "full" }));
     assert_eq!(edit.lends(&codex, &granted), Permissions::Edit);
-    assert_eq!(edit.lends(&AgentId::parse("echo").unwrap(), &granted), Permissions::Ask);
+    assert_eq!(edit.lends(&Callee::parse("echo").unwrap(), &granted), Permissions::Ask);
 }
 
 #[test]
 fn agent_answers_permission_only_with_approve() {
-    let codex = AgentId::parse("codex").unwrap();
+    let codex = Callee::parse("codex").unwrap();
     let [listed, approving] =
         [json!(["codex"]), json!({ "codex": { "approve": true } })].map(agent);
     for (kind, by_listed, by_approving) in [
