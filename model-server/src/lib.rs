@@ -76,6 +76,8 @@ pub struct ReceivedRequest {
     pub path: String,
     /// The body, or null when it was not JSON.
     pub body: Value,
+    /// The key that came with it, in any of the headers that the vendors use.
+    pub key: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -161,6 +163,7 @@ async fn answer(
         method: method.to_string(),
         path: uri.to_string(),
         body: request.clone(),
+        key: presented_key(&headers).map(str::to_owned),
     });
     let path = uri.path();
     match (&method, dialect(path)) {

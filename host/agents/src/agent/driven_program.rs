@@ -1,8 +1,30 @@
 //! Program that an agent drives, as standing permissions describe it.
 
 use super::Agent;
+use a2a_hub_core::identity::LoginUser;
+use a2a_hub_process::run_blocking;
+use std::sync::Arc;
 
 impl Agent {
+    /// Name of the login for a task of `user` in `directory`; `Ok(None)` for the operator's own.
+    ///
+    /// # Errors
+    ///
+    /// The party has no login.
+    pub async fn login_name(
+        &self,
+        user: &LoginUser,
+        directory: Option<&str>,
+    ) -> Result<Option<String>, String> {
+        if !self.may_have_logins() {
+            return Ok(None);
+        }
+        let (programs, user) = (Arc::clone(&self.programs), user.clone());
+        let directory = directory.map(str::to_owned);
+        let chosen = run_blocking(move || programs.login_of(&user, directory.as_deref())).await;
+        Ok(chosen.map_err(|why| why.to_string())??.map(|login| login.name))
+    }
+
     /// True if the agent's programs may use logins of people or workspaces.
     pub fn may_have_logins(&self) -> bool {
         self.programs.may_have_logins()

@@ -5,6 +5,7 @@ use a2a_hub_clock::{self as clock, quota_reset::quota_reset};
 use a2a_hub_core::{
     failure_reason::FailureReason,
     grant::Resume,
+    identity::LoginUser,
     scheduling::task_admission::Busy,
     task::{
         metadata::{QUOTA_RESETS_AT, REASON, quota_waits},
@@ -46,11 +47,15 @@ impl AccountQuotas {
     ///
     /// # Errors
     /// If as many of the agent's tasks wait as may be queued.
-    pub(super) fn closed_until(&self, agent: &Agent) -> Result<Option<String>, Busy> {
+    pub(super) fn closed_until(
+        &self,
+        agent: &Agent,
+        account: &str,
+    ) -> Result<Option<String>, Busy> {
         if agent.config.on_quota != Some(QuotaReaction::Wait) {
             return Ok(None);
         }
-        let until = self.accounts.lock().closed_until(account_of(agent), moment());
+        let until = self.accounts.lock().closed_until(account, moment());
         let Some(until) = until else { return Ok(None) };
         let waiting = self.waiting.lock().values().filter(|of| **of == agent.id).count();
         if waiting >= agent.config.max_queued {
@@ -102,9 +107,25 @@ pub(super) fn moment() -> Moment {
     Moment { steady: Instant::now().into_std(), wall_ms: clock::now_ms() }
 }
 
-/// Account of an agent: the login that it shares with other agents, or else its own. Only the
-/// operator names it, since an agent that names one could hold up the tasks of others.
-pub(super) fn account_of(agent: &Agent) -> &str {
+/// Account of a task: that of the login of its party or, for the operator's own login, the one that
+/// the agent shares with others, or else the agent's. Only the operator names accounts, since an
+/// agent that names one could hold up the tasks of others.
+pub(super) async fn account_of(
+    agent: &Agent,
+    task: &TaskId,
+    user: &LoginUser,
+    directory: Option<&str>,
+) -> String {
+    match agent.login_name(user, directory).await {
+        Ok(Some(login)) => format!("login {login}"),
+        Ok(None) => default_account(agent).to_owned(),
+        // The task will ask for a login, and uses nobody's quota.
+        Err(_) => format!("no login {task}"),
+    }
+}
+
+/// Account of the operator's own login of an agent.
+pub(super) fn default_account(agent: &Agent) -> &str {
     agent.config.account.as_deref().unwrap_or(agent.id.as_str())
 }
 

@@ -238,6 +238,7 @@ impl TaskActor {
 
     async fn until_its_end(&mut self) -> Result<(), Unstorable> {
         self.report();
+        self.choose_account().await;
         if self.lifecycle.asks() {
             Box::pin(self.restore_postponement()).await;
         }

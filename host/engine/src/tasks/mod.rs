@@ -41,6 +41,7 @@ use a2a_hub_core::{
     access_control::Principal,
     context_memory::transfer::INHERITED,
     grant::Reports,
+    identity::LoginUser,
     routing::ROUTING,
     task::{
         metadata::{
@@ -67,13 +68,14 @@ use a2a_hub_store::{
     Head, HeadFilter, Readiness, StorageError, StoredTask, Tally, TaskLog, TaskStore, TaskView,
     feed::Feed, until_usable,
 };
-use account_quotas::AccountQuotas;
+use account_quotas::{AccountQuotas, account_of, default_account};
 use actor::{
     TaskActor,
     eviction::EvictionQueue,
     recorder::{DeferredCreation, Recorder},
 };
 use command::{ActorCommand, Begin, Input, PendingInputs, RunInput};
+use login_user::login_user;
 use new_task::{Settled, Settling};
 use parking_lot::MutexGuard;
 use permissions::RuleBook;
@@ -190,6 +192,27 @@ impl Tasks {
         begun
     }
 
+    /// Account of a new task, which `by` begins, or the party that began the root of its tree.
+    async fn account(
+        &self,
+        agent: &Agent,
+        task: &TaskId,
+        (by, root): (&Principal, Option<&TaskId>),
+        directory: Option<&str>,
+    ) -> Result<String, SubmitError> {
+        if !agent.may_have_logins() {
+            return Ok(default_account(agent).to_owned());
+        }
+        let user = match root {
+            None => LoginUser::of(Some(by)),
+            Some(root) => {
+                let user = login_user(&*self.storage, root).await;
+                user.map_err(SubmitError::Storage)?
+            }
+        };
+        Ok(account_of(agent, task, &user, directory).await)
+    }
+
     /// Starts a task that has its node in the trees. With `is_reentrant`, a task above has the same
     /// agent and waits for this one: this task takes the run permit that the other one lends, ahead
     /// of new tasks.
@@ -226,7 +249,9 @@ impl Tasks {
             self.may_have_tenants.store(true, Ordering::Relaxed);
         }
         let asking = Asking { agent: &agent, task: &id, context: &context };
-        let waits_until = self.quotas.closed_until(&agent).map_err(busy)?;
+        let root = parent.as_ref().map(|parent| &parent.root);
+        let account = self.account(&agent, &id, (&by, root), working_directory.as_deref()).await?;
+        let waits_until = self.quotas.closed_until(&agent, &account).map_err(busy)?;
         let admitted = if is_reentrant {
             self.queue.readmit(asking)
         } else {

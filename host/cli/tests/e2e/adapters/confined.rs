@@ -7,7 +7,7 @@ use anyhow::Result;
 use std::fs;
 
 /// Confinement settings of a vendor's program; Codex confines its own tools by namespaces.
-fn walls(vendor: &Vendor) -> String {
+pub(super) fn walls(vendor: &Vendor) -> String {
     let nested = vendor.agent == "codex";
     format!(
         "confine = true\nconfined = {{ network = [{{port}}], nested = {nested}, write = ['{{files}}'] }}\n"

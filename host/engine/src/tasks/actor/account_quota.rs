@@ -1,6 +1,6 @@
 //! Quota of the account of a task's agent.
 
-use crate::tasks::account_quotas::{AccountQuotas, account_of, moment};
+use crate::tasks::account_quotas::{AccountQuotas, default_account, moment};
 use a2a_hub_agents::Agent;
 use a2a_hub_core::task::{
     lifecycle::Signal,
@@ -38,7 +38,7 @@ impl AccountQuota {
         Self {
             openings: quotas.openings(),
             quotas,
-            account: account_of(agent).to_owned(),
+            account: default_account(agent).to_owned(),
             task: task.clone(),
             agent: agent.id.clone(),
             longest: waits.then(|| agent.config.quota_wait()),

@@ -2,7 +2,7 @@
 
 use super::{SignalPayload, TaskActor, account_quota::CLOCK_CHECK_INTERVAL};
 use crate::tasks::{
-    account_quotas::{self, is_quota_failure, moment},
+    account_quotas::{self, account_of, default_account, is_quota_failure, moment},
     command::RunInput,
 };
 use a2a_hub_clock as clock;
@@ -16,6 +16,24 @@ use a2a_hub_protocol::{
 use tokio::sync::oneshot;
 
 impl TaskActor {
+    /// Chooses the account whose quota counts: that of the login of the task's party.
+    pub(super) async fn choose_account(&mut self) {
+        if !self.agent.may_have_logins() {
+            return;
+        }
+        let task = self.recorder.task();
+        let directory = metadata::working_directory(task);
+        match self.recorder.login_user().await {
+            Ok(user) => {
+                let account = account_of(&self.agent, &task.id, &user, directory.as_deref());
+                self.quota.account = account.await;
+            }
+            Err(why) => {
+                tracing::warn!(task = %task.id, %why, "cannot read whose quota the task uses, assuming the operator's");
+            }
+        }
+    }
+
     /// Closes the account of a recovered task that waits for its quota.
     pub(in crate::tasks) fn with_recovered_wait(mut self) -> Self {
         if let Some(until) = metadata::waiting_until(self.recorder.task()) {
@@ -95,7 +113,10 @@ impl TaskActor {
             Some(Ok(until_ms)) if let Some(until) = clock::at_ms(until_ms) => {
                 self.quota.quotas.close(&self.quota.account, until_ms);
                 self.quota.waiting_since = None;
-                self.agent.quota_used_up(clock::until(&until));
+                // Groups pass an agent over for the quota that all tasks of it use.
+                if self.quota.account == default_account(&self.agent) {
+                    self.agent.quota_used_up(clock::until(&until));
+                }
                 let message = update.status.message.get_or_insert_with(used_up);
                 message.parts.push(Part::text(format!("\nThe task waits until {until}.")));
                 tracing::info!(task = %task.id, agent = %self.agent.id, %until, "the agent's quota is used up, the task waits");
