@@ -34,7 +34,7 @@ use kept::{
     first_turn_uses_prestarted_program, next_turn_reuses_program,
 };
 use limits::{oversized_prompt_is_refused_with_limit, turn_limit_fails_with_max_turns};
-use logins::{each_person_is_billed, quota_of_one_person_stops_no_other};
+use logins::each_person_is_billed;
 use program_files::ProgramFiles;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -135,10 +135,6 @@ conformance! {
     [claude_login = crate::adapters::CLAUDE, codex_login = crate::adapters::CODEX, gemini_login = crate::adapters::GEMINI, vibe_login = crate::adapters::VIBE] {
         each_person_is_billed
     }
-}
-
-conformance! {
-    [claude_quotas = crate::adapters::CLAUDE] { quota_of_one_person_stops_no_other }
 }
 
 conformance! {

@@ -1,7 +1,7 @@
 //! Tests of logins: the tasks of two people are billed to their own accounts, and a used-up quota
 //! of one does not stop the other.
 
-use super::{Stage, Vendor, confined::walls};
+use super::{Stage, Vendor, confined::walls, vendors::CLAUDE};
 use crate::stage::{eventually_async, get, state};
 use a2a_hub_tests::{
     Client, ModelServer, message_to,
@@ -119,7 +119,9 @@ pub(super) async fn each_person_is_billed(vendor: &Vendor) -> Result<()> {
 }
 
 /// While a task of ada waits for the quota of ada's account, a task of bob runs.
-pub(super) async fn quota_of_one_person_stops_no_other(vendor: &Vendor) -> Result<()> {
+#[tokio::test]
+async fn quota_of_one_person_stops_no_other() -> Result<()> {
+    let vendor = &CLAUDE;
     let settings = "permissions = 'full'\non_quota = 'wait'\n";
     let (stage, [ada, bob]) = vendor.stage_of_people(settings).await?;
     let mut message = message_to(vendor.agent, "plums of ada [[usedup:600]]");

@@ -11,7 +11,9 @@ use a2a_hub_tests::{
 use anyhow::{Context as _, Result, ensure};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Stdio, time::Duration};
+use std::{
+    ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Stdio, time::Duration,
+};
 use tokio::{process::Command, time::timeout};
 
 async fn hub() -> Result<TestHub> {
@@ -32,10 +34,19 @@ async fn add(operator: &Client, name: &str, role: &str) -> Result<()> {
 }
 
 /// Runs `a2a-hub` as a user of another machine, who has no hub.
-#[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
 pub(super) async fn elsewhere(home: &Path, args: &[&str]) -> Result<Ran> {
-    let mut command = Command::new(hub_binary()?);
-    command.args(args).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
+    through(&[], home, args).await
+}
+
+/// Runs `a2a-hub` as a user of another machine, started by the words of `program`.
+#[expect(clippy::disallowed_methods, reason = "the command is typed as a user would")]
+pub(super) async fn through(program: &[&str], home: &Path, args: &[&str]) -> Result<Ran> {
+    let hub = hub_binary()?;
+    let mut words: Vec<_> = program.iter().map(OsStr::new).collect();
+    words.push(hub.as_os_str());
+    let mut command = Command::new(words.remove(0));
+    command.args(words).args(args).env_clear().env("HOME", home);
+    command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.current_dir(home).kill_on_drop(true);
     finish(command).await
