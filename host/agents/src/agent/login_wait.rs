@@ -14,7 +14,7 @@ use a2a_hub_runtime::{
     Ended, Failure, Run, RunAfter, StartAgent,
     port::tasks::{Need, TaskPort},
 };
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -81,11 +81,15 @@ impl LoginWait {
                     continue;
                 }
             };
-            // One at a time: the next task of the party finds it logged in.
-            let _turn = self.programs.logging_in(&login.name).await;
-            let begun = self.programs.begin_login(login, self.owner.clone(), &self.files);
-            let Some(command) = begun.await? else { return Ok(()) };
-            let Some(failure) = self.relay(command).await? else { return Ok(()) };
+            let failure = {
+                // One at a time: the next task of the party finds it logged in.
+                let _turn = self.programs.logging_in(&login.name).await;
+                let begun = self.programs.begin_login(login, self.owner.clone(), &self.files);
+                let Some(command) = begun.await? else { return Ok(()) };
+                let Some(failure) = self.relay(command).await? else { return Ok(()) };
+                failure
+            };
+            // While this task waits for its client, another one of the party may log in.
             let again = "Answer this question, with any text, to try the login again.";
             self.ask(format!("{failure}\n\n{again}")).await?;
         }
@@ -101,9 +105,11 @@ impl LoginWait {
     /// the reason if the login failed.
     async fn relay(&self, mut command: LoginCommand) -> Result<Option<String>, Failure> {
         let mut output = String::new();
+        let mut streams = [PlainOutput::default(), PlainOutput::default()];
         let mut until = Instant::now() + FIRST_WORDS;
         loop {
-            if let Some(exit) = read_until_quiet(&mut command, &mut output, until).await {
+            let exit = read_until_quiet(&mut command, &mut streams, &mut output, until).await;
+            if let Some(exit) = exit {
                 if exit == ProgramExit::Code(0) {
                     command.complete().map_err(|why| {
                         Failure::Unavailable(format!("mark the login as complete: {why}"))
@@ -131,62 +137,141 @@ impl LoginWait {
 /// was shown before does not count.
 async fn read_until_quiet(
     command: &mut LoginCommand,
+    [stdout, stderr]: &mut [PlainOutput; 2],
     output: &mut String,
     until: Instant,
 ) -> Option<ProgramExit> {
     let mut deadline = until;
     loop {
-        match timeout_at(deadline, command.child.next()).await {
+        let text = match timeout_at(deadline, command.child.next()).await {
             Err(_) => return None,
             Ok(Output::Exited(exit)) => return Some(exit),
-            Ok(Output::MemoryExceeded(_)) => {}
-            Ok(Output::Stdout(bytes) | Output::Stderr(bytes)) => {
-                output.push_str(&without_escapes(&bytes));
-                let surplus = output.len().saturating_sub(MAX_SHOWN);
-                output.drain(..output.ceil_char_boundary(surplus));
-                deadline = until.min(Instant::now() + QUIET);
-            }
-        }
+            Ok(Output::MemoryExceeded(_)) => continue,
+            Ok(Output::Stdout(bytes)) => stdout.read(&bytes),
+            Ok(Output::Stderr(bytes)) => stderr.read(&bytes),
+        };
+        output.push_str(&text);
+        let surplus = output.len().saturating_sub(MAX_SHOWN);
+        output.drain(..output.ceil_char_boundary(surplus));
+        deadline = until.min(Instant::now() + QUIET);
     }
 }
 
-/// Text of output without the escape sequences of a terminal, which would hide the address in it.
-fn without_escapes(bytes: &[u8]) -> String {
-    let (mut text, mut state) = (String::new(), EscapeState::Text);
-    for c in String::from_utf8_lossy(bytes).chars() {
-        state = match (state, c) {
-            (EscapeState::Text, '\u{1b}') => EscapeState::Begun,
-            (EscapeState::Text, c) => {
+/// Reader of one output stream, without the escape sequences of a terminal, which would hide the
+/// address in it. A sequence or a character may be split over two reads.
+#[derive(Default)]
+struct PlainOutput {
+    state: EscapeState,
+    /// Beginning of a character whose rest was not read yet.
+    incomplete: Vec<u8>,
+    /// Control string so far.
+    control: String,
+}
+
+impl PlainOutput {
+    fn read(&mut self, bytes: &[u8]) -> String {
+        self.incomplete.extend_from_slice(bytes);
+        let rest = self.incomplete.len() - incomplete_end(&self.incomplete);
+        let rest = self.incomplete.split_off(rest);
+        let complete = mem::replace(&mut self.incomplete, rest);
+        let mut text = String::new();
+        String::from_utf8_lossy(&complete).chars().for_each(|c| self.pass(c, &mut text));
+        text
+    }
+
+    fn pass(&mut self, c: char, text: &mut String) {
+        let is_string = self.state == EscapeState::ControlString;
+        if is_string && matches!(c, '\u{7}' | '\u{1b}' | '\u{9c}' | '\n') {
+            text.extend(link(&self.control).map(|address| format!("{address} ")));
+            self.control.clear();
+        } else if is_string && self.control.len() < MAX_SHOWN {
+            self.control.push(c);
+        }
+        self.state = match (self.state, c) {
+            (_, '\u{1b}') => EscapeState::Begun,
+            // No control string goes over lines, so an unterminated one hides its line only.
+            (EscapeState::Text, _) | (EscapeState::ControlString, '\n') => {
                 text.push(c);
                 EscapeState::Text
             }
             (EscapeState::Begun, '[') => EscapeState::Control,
-            (EscapeState::Control, c) if !('\u{40}'..='\u{7e}').contains(&c) => {
-                EscapeState::Control
+            (EscapeState::Begun, ']' | 'P' | 'X' | '^' | '_') => EscapeState::ControlString,
+            (EscapeState::Begun | EscapeState::Designation, '\u{20}'..='\u{2f}') => {
+                EscapeState::Designation
             }
-            (EscapeState::Begun | EscapeState::Control, _) => EscapeState::Text,
+            (EscapeState::Control, '\u{40}'..='\u{7e}')
+            | (EscapeState::ControlString, '\u{7}' | '\u{9c}')
+            | (EscapeState::Begun | EscapeState::Designation, _) => EscapeState::Text,
+            (state @ (EscapeState::Control | EscapeState::ControlString), _) => state,
         };
     }
-    text
 }
 
-/// State of the reader of escape sequences (ECMA-48, sections 5.3 and 5.4).
-#[derive(Clone, Copy)]
+/// Address of a hyperlink: `8;PARAMETERS;ADDRESS`. Its shown text may be another one.
+fn link(control: &str) -> Option<&str> {
+    let (_, address) = control.strip_prefix("8;")?.split_once(';')?;
+    Some(address).filter(|address| !address.is_empty())
+}
+
+/// Length of a character at the end whose rest is missing.
+fn incomplete_end(bytes: &[u8]) -> usize {
+    let last = bytes.utf8_chunks().last().map(|chunk| chunk.invalid()).unwrap_or_default();
+    let is_cut = str::from_utf8(last).is_err_and(|why| why.error_len().is_none());
+    if is_cut { last.len() } else { 0 }
+}
+
+/// State of the reader of escape sequences (ECMA-48, sections 5.3 to 5.6; ECMA-35, section 13.2).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum EscapeState {
+    #[default]
     Text,
     Begun,
     Control,
+    ControlString,
+    Designation,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(pieces: &[&[u8]]) -> String {
+        let mut output = PlainOutput::default();
+        let text: String = pieces.iter().map(|piece| output.read(piece)).collect();
+        clean(&text).into_owned()
+    }
+
     #[test]
     fn address_survives_styles() {
-        let output = without_escapes(
-            b"open \x1b[1;4mhttps://auth.example/device\x1b[0m\r\ncode \x1b[31mABCD-EFGH\x1b[0m",
-        );
-        assert_eq!(clean(&output), "open https://auth.example/device\ncode ABCD-EFGH");
+        for (output, shown) in [
+            (
+                &b"open \x1b[1;4mhttps://auth.example/device\x1b[0m\r\ncode \x1b[31mABCD-EFGH\x1b[0m"[..],
+                "open https://auth.example/device\ncode ABCD-EFGH",
+            ),
+            (
+                b"open \x1b]8;;https://auth.example/device\x1b\\this page\x1b]8;;\x1b\\ now",
+                "open https://auth.example/device this page now",
+            ),
+            (b"\x1b]0;title\x07code \x1b(BABCD", "code ABCD"),
+            (b"\x1b]0;title\ncode ABCD", "\ncode ABCD"),
+            (b"\x1b[1\x1b[0mcode", "code"),
+            (b"a\xffb", "a\u{fffd}b"),
+        ] {
+            assert_eq!(read(&[output]), shown);
+        }
+    }
+
+    /// A pipe splits output anywhere.
+    #[test]
+    fn split_output_reads_as_whole() {
+        let output = "\u{1b}[1;4mGer\u{e4}t\u{1b}[0m \u{1b}]8;;https://auth.example\u{7}x\u{1b}]8;;\u{7} \u{1f511}";
+        let whole = read(&[output.as_bytes()]);
+        assert_eq!(whole, "Ger\u{e4}t https://auth.example x \u{1f511}");
+        for at in 0..output.len() {
+            let (one, two) = output.as_bytes().split_at(at);
+            assert_eq!(read(&[one, two]), whole, "{at}");
+        }
+        let bytes: Vec<_> = output.as_bytes().chunks(1).collect();
+        assert_eq!(read(&bytes), whole);
     }
 }

@@ -23,9 +23,12 @@ pub(crate) struct LoginCommand {
 }
 
 impl LoginCommand {
-    /// Marks the login as complete.
+    /// Marks the login as complete. A command that empties its home has removed the mark itself.
     pub(crate) fn complete(&self) -> io::Result<()> {
-        fs::remove_file(&self.begun)
+        match fs::remove_file(&self.begun) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 }
 
