@@ -50,10 +50,11 @@ pub fn comments_in(annotated: &str, patch: &str) -> Result<Vec<NewReviewComment>
         if line.starts_with('#') || is_end {
             continue;
         }
-        if expected.next() != Some(line) {
-            return Err(AnnotationError::ChangedLine(number));
+        // Editors remove spaces at the ends of lines, such as that of an empty line of a file.
+        match expected.next().filter(|known| known.trim_end() == line.trim_end()) {
+            Some(known) => position.pass(known),
+            None => return Err(AnnotationError::ChangedLine(number)),
         }
-        position.pass(line);
     }
     match expected.next() {
         Some(_) => Err(AnnotationError::MissingEnd),
@@ -283,6 +284,21 @@ zcmZQzWB>pF
         let cut = PATCH.split_once("diff --git a/binary").unwrap().0;
         assert_eq!(comments_in(cut, PATCH), Err(AnnotationError::MissingEnd));
         assert_eq!(comments_in("", PATCH), Err(AnnotationError::ChangedLine(1)));
+    }
+
+    #[test]
+    fn editor_may_remove_spaces_at_line_ends() {
+        let patch = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,3 @@\n \n+x \n y\n";
+        let typed = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,3 @@\n\n+x\n y\n> why\n";
+        let comment = NewReviewComment {
+            file: Some("a".to_owned()),
+            line: Some(3),
+            text: "why".to_owned(),
+            ..NewReviewComment::default()
+        };
+        assert_eq!(comments_in(typed, patch), Ok(vec![comment]));
+        let changed = typed.replace("+x", "+ x");
+        assert_eq!(comments_in(&changed, patch), Err(AnnotationError::ChangedLine(6)));
     }
 
     proptest! {
