@@ -73,6 +73,14 @@ impl FileVersion {
         !name.is_empty() && (is_within(&self.path) || is_within(plain_text(&self.path).as_bytes()))
     }
 
+    /// True if [`name`](Self::name) is `name`.
+    pub fn has_name(&self, name: &str) -> bool {
+        match str::from_utf8(&self.path) {
+            Ok(path) => path == name,
+            Err(_) => plain_text(&self.path) == name,
+        }
+    }
+
     /// The path, if it is UTF-8; otherwise as lists show it.
     pub fn name(&self) -> String {
         String::from_utf8(self.path.clone()).unwrap_or_else(|_| plain_text(&self.path))

@@ -18,6 +18,7 @@ use a2a_hub_protocol::{
 };
 use anchor::LineRange;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Longest comment, and longest text before the comments, in bytes.
 pub const MAX_COMMENT: usize = 16 << 10;
@@ -250,8 +251,9 @@ impl Review {
     /// # Errors
     /// The draft lacks one of them.
     pub fn remove(&mut self, numbers: &[u32]) -> Result<(), ReviewRefused> {
-        let has = |number: &u32| self.comments.iter().any(|comment| comment.number == *number);
-        if let Some(number) = numbers.iter().copied().find(|number| !has(number)) {
+        let known: BTreeSet<_> = self.comments.iter().map(|comment| comment.number).collect();
+        let numbers: BTreeSet<_> = numbers.iter().copied().collect();
+        if let Some(&number) = numbers.difference(&known).next() {
             return Err(ReviewRefused::NoComment { task: self.task.clone(), number });
         }
         self.comments.retain(|comment| !numbers.contains(&comment.number));

@@ -9,7 +9,7 @@ use a2a_hub_clock as clock;
 use a2a_hub_core::{
     access_control::Caller,
     review::{
-        MAX_SENT, Review, ReviewSubmission, checked_text,
+        MAX_COMMENTS, MAX_SENT, Review, ReviewRefused, ReviewSubmission, checked_text,
         message::{CommentText, review_message},
     },
 };
@@ -130,7 +130,10 @@ impl ReviewOperations<'_> {
             let TaskReviews { holder, owner, .. } = &self.reviews;
             Review::draft(holder.clone(), owner.clone(), clock::now())
         });
-        // First of all, so that a text of megabytes costs nothing.
+        // First of all, so that a text of megabytes, or a million comments, costs nothing.
+        if comments.len() > MAX_COMMENTS {
+            return Err(ReviewRefused::TooManyComments(self.reviews.holder.clone()).into());
+        }
         for comment in &comments {
             checked_text(&comment.text)?;
         }
