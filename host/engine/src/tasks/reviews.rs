@@ -92,18 +92,24 @@ pub(crate) struct TaskReviews<'t> {
 
 impl TaskReviews<'_> {
     /// The stored reviews, oldest first. One whose message was on the way when the hub was killed
-    /// is sent if the message is stored, and a draft otherwise.
+    /// is sent if the message is stored, and a draft otherwise. The lock of the reviews is held.
     pub(crate) async fn settled(&self) -> Result<Vec<Review>, StorageError> {
         let storage = &self.tasks.storage;
         let mut reviews = storage.reviews(&self.holder, &self.owner).await?;
         for review in &mut reviews {
-            if let ReviewState::Sending(submission) = &review.state {
-                let has_arrived = self.has_arrived(submission).await?;
-                review.settle(has_arrived, clock::now());
+            if self.settle(review).await? {
                 storage.set_review(review).await?;
             }
         }
         Ok(reviews)
+    }
+
+    /// Notes in a review whether its message arrived. True if it was on the way.
+    async fn settle(&self, review: &mut Review) -> Result<bool, StorageError> {
+        let ReviewState::Sending(submission) = &review.state else { return Ok(false) };
+        let has_arrived = self.has_arrived(submission).await?;
+        review.settle(has_arrived, clock::now());
+        Ok(true)
     }
 
     /// True if the message of a review is stored.
@@ -130,12 +136,17 @@ impl TaskReviews<'_> {
         self.tasks.storage.forget_review(review).await
     }
 
-    /// The review that was sent last.
+    /// The review that was sent last. Needs no lock, and changes nothing.
     ///
     /// # Errors
     /// None was sent.
     pub(crate) async fn last_sent(&self) -> Result<Review, HubError> {
-        let mut reviews = self.settled().await?;
+        let mut reviews = self.tasks.storage.reviews(&self.holder, &self.owner).await?;
+        for review in &mut reviews {
+            // Not stored: a reader holds no lock. The message of a request that runs at this time
+            // would count as lost, and its review as a draft, which is then sent twice.
+            self.settle(review).await?;
+        }
         reviews.retain(|review| !review.is_draft());
         let task = &self.holder;
         reviews.pop().ok_or_else(|| {
@@ -201,7 +212,7 @@ impl TaskReviews<'_> {
     ) -> Result<Option<(String, String, LineRange)>, HubError> {
         let range = named_lines(comment)?;
         let Some(name) = &comment.file else { return Ok(None) };
-        let is_named = |version: &FileVersion| version.name() == *name;
+        let is_named = |version: &FileVersion| version.has_name(name);
         let file = now.files.iter().find(|file| file.new.as_ref().is_some_and(is_named));
         let file =
             file.or_else(|| now.files.iter().find(|file| file.old.as_ref().is_some_and(is_named)));
@@ -445,7 +456,7 @@ fn id_now(then: &ChangedFile, version: &FileVersion, now: &ChangedFileList) -> O
 }
 
 fn file_named<'l>(list: &'l ChangedFileList, name: &str) -> Option<&'l ChangedFile> {
-    let has = |version: &Option<FileVersion>| version.as_ref().is_some_and(|it| it.name() == name);
+    let has = |version: &Option<FileVersion>| version.as_ref().is_some_and(|it| it.has_name(name));
     let files = || list.files.iter();
     files().find(|file| has(&file.new)).or_else(|| files().find(|file| has(&file.old)))
 }
