@@ -95,7 +95,6 @@ impl HubEventStream {
         let changes = ChangeReader {
             log,
             tenant,
-            sent: position.to_string(),
             position,
             lags,
             retry_at: None,
@@ -140,14 +139,14 @@ impl HubEventStream {
         }
     }
 
-    /// Notes that an event is sent, and adds a cursor to an event that has none.
-    fn sent(&mut self, event: Arc<HubEvent>) -> Arc<HubEvent> {
-        let Some(changes) = &mut self.changes else { return event };
-        if let Some(cursor) = &event.cursor {
-            changes.sent.clone_from(cursor);
+    /// Adds a cursor to an event that has none: that after all changes that were read. Such an
+    /// event is received once their events are sent, or hidden from the subscriber.
+    fn sent(&self, event: Arc<HubEvent>) -> Arc<HubEvent> {
+        let Some(changes) = &self.changes else { return event };
+        if event.cursor.is_some() {
             return event;
         }
-        let cursor = Some(changes.sent.clone());
+        let cursor = Some(changes.position.to_string());
         Arc::new(HubEvent { cursor, ..Arc::unwrap_or_clone(event) })
     }
 }
@@ -192,9 +191,6 @@ struct ChangeReader {
     tenant: TenantId,
     /// Position after the changes that were read.
     position: StreamCursor,
-    /// Cursor of the last event that was sent: of events about no task as well, so that a client
-    /// that resumes after them gets the changes that it has not received.
-    sent: String,
     /// True if the store may have changes that were not read.
     lags: bool,
     /// Time of the next attempt, after the store could not be read.
@@ -422,6 +418,21 @@ mod tests {
             assert_eq!(again[0], ("subscribed".to_owned(), cursor.clone()));
             assert!(again[1..].iter().map(|(what, _)| what).eq(later), "{cursor}: {again:?}");
         }
+    }
+
+    /// Otherwise a client that sees few of many tasks resumes after changes that are long gone.
+    #[tokio::test(start_paused = true)]
+    async fn changes_without_events_move_cursor() {
+        let hub = ChangingHub::default();
+        let id = hub.store(&[]).await;
+        let mut stream = hub.watch(None).await.unwrap();
+        let input = TaskEvent::Input(Message::text(Role::User, "more"));
+        hub.storage.append(&id, 1, vec![Arc::new(input)]).await.unwrap();
+        hub.publish(&id);
+        hub.events.publish(left());
+        let seen = next(&mut stream, 2).await;
+        let latest = hub.storage.latest_change().await.unwrap().to_string();
+        assert_eq!(seen[1], ("other".to_owned(), latest));
     }
 
     /// A task that is deleted after some of its events were sent hides no event of another task.
