@@ -176,7 +176,7 @@ fn send(global: &Global, id: &str, text: Option<&str>, no_wait: bool) -> anyhow:
 fn edit(global: &Global, id: &str, paths: &[String]) -> anyhow::Result<Exit> {
     let mut params = json!({});
     set_paths(&mut params, paths);
-    let (id, diff) = ask_for(global, "hub/tasks/diff", Some(id), params)?;
+    let (id, diff) = ask_for(global, "hub/tasks/diff", Some(id), params.clone())?;
     if !global.console().is_attended() {
         let why = format!(
             "an editor needs a terminal; name the comments in a file: `a2a-hub task review add {id} --from FILE`"
@@ -201,6 +201,8 @@ fn edit(global: &Global, id: &str, paths: &[String]) -> anyhow::Result<Exit> {
         .and_then(|comments| match comments.is_empty() {
             true => Ok(None),
             false => {
+                let (_, now) = ask_for(global, "hub/tasks/diff", Some(&id), params)?;
+                require_same(&patch, text(&now["text"]), &id)?;
                 let params = json!({ "comments": comments });
                 ask_for(global, "hub/reviews/comment", Some(&id), params).map(Some)
             }
@@ -214,6 +216,16 @@ fn edit(global: &Global, id: &str, paths: &[String]) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Refuses comments on changes that are not the present ones: their lines may be other ones now.
+fn require_same(shown: &str, now: &str, id: &str) -> anyhow::Result<()> {
+    if clean(now) == shown {
+        return Ok(());
+    }
+    bail!(
+        "the changes of task {id} are not those that you commented on; `a2a-hub task review edit {id}` shows the present ones"
+    )
 }
 
 /// Runs the user's editor, which is a command for the shell.
@@ -384,6 +396,13 @@ pub(super) fn set_paths(params: &mut Value, paths: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn comments_on_earlier_changes_are_refused() {
+        assert!(require_same("+a\\u{1b}\n", "+a\u{1b}\n", "t1").is_ok());
+        let why = require_same("+a\n", "+0\n+a\n", "t1").unwrap_err().to_string();
+        assert!(why.contains("a2a-hub task review edit t1"), "{why}");
+    }
 
     fn report() -> Value {
         let comments = json!([
