@@ -8,7 +8,7 @@ use crate::{
         text::{FAINT, PLAIN, Text, style_of},
     },
 };
-use a2a_hub_core::text::plain_text::line;
+use a2a_hub_core::text::{plain_text::line, shell::shell_word};
 use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
@@ -52,7 +52,8 @@ pub(crate) fn events(global: &Global, args: &EventsArgs) -> anyhow::Result<Exit>
             () = &mut unread => return Ok(Exit::Interrupted),
         };
         if let Some(cursor) = cursor {
-            let more = format!("to go on here: a2a-hub events --after {cursor}");
+            let (command, cursor) = (global.command(), shell_word(&cursor));
+            let more = format!("to go on here: {command} events --after {cursor}");
             console.note(Text::styled(FAINT, more));
         }
         ended

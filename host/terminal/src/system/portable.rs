@@ -111,11 +111,11 @@ fn ended() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the reader of the console ended")
 }
 
-/// CtrlCListener by the user: Ctrl-C, which no longer ends the process.
+/// Interrupts by the user: Ctrl-C, which no longer ends the process.
 #[derive(Debug)]
 pub struct CtrlCListener {
     notify: Arc<Notify>,
-    /// Listener, which ends with this value.
+    /// Task that waits for Ctrl-C. It ends with this value.
     _listener: JoinSet<()>,
 }
 

@@ -13,7 +13,7 @@ use crate::{
         text::{FAINT, Text, style_of},
     },
 };
-use a2a_hub_core::text::plain_text::line;
+use a2a_hub_core::text::{plain_text::line, shell::shell_word};
 use a2a_hub_protocol::member;
 use clap::Args;
 use jiff::Timestamp;
@@ -48,8 +48,8 @@ pub(crate) fn timeline(global: &Global, args: &TimelineArgs) -> anyhow::Result<E
         global.show(&page, || Ok(timeline_text(&page, Timestamp::now(), columns)))?;
         if let Some(next) = page["next"].as_str() {
             let next = line(next, MAX_TEXT);
-            let more =
-                format!("there are later events: `a2a-hub task timeline {id} --after {next}`");
+            let (command, next) = (global.command(), shell_word(&next));
+            let more = format!("later events: `{command} task timeline {id} --after {next}`");
             global.console().note(Text::styled(FAINT, more));
         }
         Ok(Exit::Done)
