@@ -122,6 +122,11 @@ impl Hub {
             if send.push.is_some() {
                 rights.require_for(KeyScope::Push, &facts)?;
             }
+            // A key for one skill of an agent names no other one in the middle of a task.
+            if let Some(skill) = &send.requirements.skill {
+                let agent = facts.agents.first().map(|at| &at.agent);
+                rights.may_send_to(agent, Some(skill))?;
+            }
             return self.require_answer(rights, send, task, &facts).await;
         }
         // The agent that takes a task over counts, which was checked above.

@@ -1,6 +1,7 @@
 //! Tests of grants that name skills: the calls that they allow, and the skill that the called agent
 //! gets.
 
+use crate::hub::InProcessHub;
 use a2a_hub::{
     Builder, ChildRequest, Ended, Hub, Native, Principal, Reply, Stage, completed,
     config::Config,
@@ -13,7 +14,8 @@ use a2a_hub::{
         task::Task,
     },
 };
-use anyhow::Result;
+use a2a_hub_tests::{Client, message_to, tenants::Web, test_guests};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -166,5 +168,36 @@ async fn program_calls_only_granted_skill() -> Result<()> {
     assert!(refused.message.contains("only the skills `review`"), "{}", refused.message);
     release.notify_waiters();
     hub.shutdown().await;
+    Ok(())
+}
+
+/// A key for one skill of an agent, which answers questions as well, names no other skill then.
+#[tokio::test]
+async fn narrowed_key_keeps_its_skill() -> Result<()> {
+    let hub = InProcessHub::builder().plugin("guest", test_guests()?).start().await?;
+    let operator = Client::unix(&hub);
+    let found = operator.call("hub/agents/get", json!({ "agentId": "guest" })).await?;
+    let skill = found["card"]["skills"][0]["id"].as_str().context("no skill")?.to_owned();
+    operator.call("hub/people/add", json!({ "name": "ada", "role": "member" })).await?;
+    let scopes = json!(["read", "answer", "approve", format!("send:guest/{skill}")]);
+    let terms = json!({ "person": "ada", "scopes": scopes, "forMs": 0 });
+    let key = operator.call("hub/keys/new", terms).await?;
+    let ada = Web::of(&hub, format!("Bearer {}", key["secret"].as_str().context("no secret")?));
+    let send = |text: &str, skill: &str, task: Option<&Value>| {
+        let mut params = message_to("guest", text);
+        params["message"]["metadata"]["targetSkill"] = json!(skill);
+        if let Some(task) = task {
+            params["message"]["taskId"] = task.clone();
+        }
+        params
+    };
+    let asked = ada.call("/", "message/send", send("ask Really?", &skill, None)).await?;
+    let task = &asked["result"]["id"];
+    assert_eq!(asked["result"]["status"]["state"], "input-required", "{asked}");
+    let other = ada.call("/", "message/send", send("yes", "other", Some(task))).await?;
+    let why = other["error"]["message"].as_str().with_context(|| other.to_string())?;
+    assert!(why.contains("sends messages to"), "{why}");
+    let same = ada.call("/", "message/send", send("yes", &skill, Some(task))).await?;
+    assert_eq!(same["result"]["status"]["state"], "completed", "{same}");
     Ok(())
 }
