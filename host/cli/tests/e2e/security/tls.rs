@@ -51,11 +51,14 @@ impl Machine {
             format!("-n {name} addr add {net}.2/30 dev {name}b"),
             format!("-n {name} link set {name}b up"),
         ];
-        let mut machine = Self { home: tempfile::tempdir()?, namespace: Some(name), address: here };
-        if !steps.iter().all(|step| ip(step)) {
-            (machine.namespace, machine.address) = (None, "127.0.0.1".to_owned());
+        let machine = Self { home: tempfile::tempdir()?, namespace: Some(name), address: here };
+        if steps.iter().all(|step| ip(step)) {
+            return Ok(machine);
         }
-        Ok(machine)
+        // Removes what the first steps made.
+        drop(machine);
+        let address = "127.0.0.1".to_owned();
+        Ok(Self { home: tempfile::tempdir()?, namespace: None, address })
     }
 
     async fn run(&self, args: &[&str]) -> Result<Ran> {
