@@ -120,7 +120,8 @@ pub(crate) struct NewKeyArgs {
     #[arg(long = "for", value_name = "NAME")]
     person: String,
     /// Scopes: read, send, answer, approve, cancel, push, apply, admin and admin:grant; narrowed as
-    /// `read:own`, `send:AGENT`, `approve:AGENT/SKILL`, `send:AGENT:alone` [default: the first six]
+    /// `read:own`, `send:AGENT`, `approve:AGENT/SKILL`, `send:AGENT:alone`; and `card:NAME` for
+    /// skills that require the scope NAME [default: the first six]
     #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
     scope: Vec<String>,
     /// Time until the key expires, such as 90d; 0d for never

@@ -6,6 +6,7 @@
 //! of the tenant's for the role [`PersonRole::Owner`].
 
 mod automation;
+mod card_scope;
 mod certificate;
 mod certificate_validity;
 mod inherited_automation;
@@ -17,6 +18,7 @@ mod scope;
 mod scope_target;
 
 pub use automation::{AutomationKind, AutomationSuspended, OwnedAutomation, PeopleByName, pass_on};
+pub use card_scope::{CardScopes, ScopesMissing};
 pub use certificate::{
     CertificateFingerprint, CertificateName, CertificateNames, CertificateRule, CertificateRules,
     InvalidFingerprint, InvalidSan, PersonProof, UnmappedCertificate,

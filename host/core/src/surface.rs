@@ -22,6 +22,7 @@ fn public_words_are_stable() {
         metadata::RECEIVED,
         metadata::GRANTED_PERMISSIONS,
         metadata::REACHABLE_AGENTS,
+        metadata::CARD_SCOPES,
         metadata::FLOW_FILE,
         SCHEDULE,
         TRIGGER,

@@ -2,7 +2,11 @@
 //! directories. A separate program minds the programs of agents, as `a2a-hub` itself does.
 
 use crate::log;
-use a2a_hub::{Hub, config::Settings};
+use a2a_hub::{
+    Builder, Hub, Native,
+    config::Settings,
+    protocol::{card::AgentCard, id::AgentId},
+};
 use a2a_hub_tests::{Endpoints, Site, TemporarySite};
 use anyhow::{Context as _, Result};
 use jiff::Timestamp;
@@ -24,7 +28,11 @@ pub(crate) struct InProcessHub {
     endpoints: Endpoints,
     site: TemporarySite,
     clock: Option<WallClock>,
+    agents: Vec<NativeAgent>,
 }
+
+/// An agent that is a function of the test.
+type NativeAgent = (AgentId, AgentCard, Native);
 
 /// Configuration of a hub before its start.
 #[derive(Default)]
@@ -32,6 +40,7 @@ pub(crate) struct HubBuilder {
     config: String,
     plugins: Vec<(String, PathBuf)>,
     clock: Option<WallClock>,
+    agents: Vec<NativeAgent>,
 }
 
 impl HubBuilder {
@@ -46,6 +55,12 @@ impl HubBuilder {
         self
     }
 
+    /// Adds an agent that is a function.
+    pub(crate) fn agent(mut self, id: AgentId, card: AgentCard, agent: Native) -> Self {
+        self.agents.push((id, card, agent));
+        self
+    }
+
     /// Sets the clock of the schedules.
     pub(crate) fn clock(self, clock: WallClock) -> Self {
         Self { clock: Some(clock), ..self }
@@ -57,11 +72,12 @@ impl HubBuilder {
         let test = env::current_exe()?;
         let beside = test.ancestors().nth(2).context("no target directory")?.join("a2a-hub");
         let site = TemporarySite::new(&beside, Some(&self.config), &self.plugins)?;
-        let (hub, endpoints) = start(&site, self.clock.clone()).await?;
+        let (hub, endpoints) = start(&site, self.clock.clone(), &self.agents).await?;
         for (name, _) in &self.plugins {
             endpoints.joined(name).await?;
         }
-        Ok(InProcessHub { hub: Some(hub), endpoints, site, clock: self.clock })
+        let Self { clock, agents, .. } = self;
+        Ok(InProcessHub { hub: Some(hub), endpoints, site, clock, agents })
     }
 }
 
@@ -105,7 +121,7 @@ impl InProcessHub {
     /// Restarts the hub with the same data. Its port changes.
     pub(crate) async fn restart(&mut self) -> Result<()> {
         self.stop().await?;
-        let (hub, endpoints) = start(&self.site, self.clock.clone()).await?;
+        let (hub, endpoints) = start(&self.site, self.clock.clone(), &self.agents).await?;
         self.hub = Some(hub);
         self.endpoints = endpoints;
         Ok(())
@@ -121,7 +137,11 @@ impl Deref for InProcessHub {
 }
 
 /// Starts a hub at this site like the program, with the built-in agents.
-async fn start(site: &TemporarySite, clock: Option<WallClock>) -> Result<(Hub, Endpoints)> {
+async fn start(
+    site: &TemporarySite,
+    clock: Option<WallClock>,
+    agents: &[NativeAgent],
+) -> Result<(Hub, Endpoints)> {
     log::start();
     let of = Site::clone(site);
     let read = move || -> Result<_> {
@@ -139,7 +159,10 @@ async fn start(site: &TemporarySite, clock: Option<WallClock>) -> Result<(Hub, E
         Some(clock) => builder.schedule_clock(clock),
         None => builder,
     };
-    let hub = builder.start().await?;
+    let with_agent = |builder: Builder, (id, card, agent): &NativeAgent| {
+        builder.agent(id.clone(), card.clone(), agent.clone())
+    };
+    let hub = agents.iter().fold(builder, with_agent).start().await?;
     let http = hub.http_address().context("it serves no HTTP")?.to_string();
     Ok((hub, Endpoints::new(http, site.path("hub.sock"), Site::clone(site))))
 }

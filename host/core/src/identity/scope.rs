@@ -6,12 +6,16 @@
 //! name   = "read" / "send" / "answer" / "approve" / "cancel" / "push" / "apply"
 //!        / "admin" / "admin:grant"
 //! target = "own" / agent [ "/" skill ] [ ":alone" ]
+//! scope  =/ "card:" scope-token        ; of agents' cards (RFC 6749, section 3.3)
 //! ```
 //!
 //! Several targets of one name add up. `own` is for all names but `send` and the two of `admin`,
 //! `:alone` is for `send`, and the names of `admin` have no target.
 
-use super::scope_target::{ScopeTarget, TaskFacts};
+use super::{
+    card_scope::{self, CardScopes},
+    scope_target::{ScopeTarget, TaskFacts},
+};
 use a2a_hub_protocol::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,6 +100,8 @@ impl KeyScope {
 pub struct KeyScopes {
     /// Narrowings of each scope; a scope without one is for everything.
     scopes: BTreeMap<KeyScope, BTreeSet<ScopeTarget>>,
+    /// Scopes of agents' cards, which no role includes.
+    of_cards: BTreeSet<String>,
 }
 
 /// Error for a text that is no scope.
@@ -104,7 +110,8 @@ pub struct KeyScopes {
     "`{0}` is no scope; the scopes are read, send, answer, approve, cancel, push, apply, admin and \
      admin:grant; all but the last two also for one agent or skill, such as `send:echo` or \
      `approve:codex/review`, all but send also for own tasks, such as `read:own`, and send also \
-     without the agents that the agent calls, as `send:echo:alone`"
+     without the agents that the agent calls, as `send:echo:alone`; and `card:deploy` is the scope `deploy` that skills of \
+     agents' cards require"
 )]
 pub struct InvalidScope(String);
 
@@ -116,8 +123,13 @@ impl KeyScopes {
     /// The first text that is no scope.
     pub fn parse<'s>(names: impl IntoIterator<Item = &'s str>) -> Result<Self, InvalidScope> {
         let mut scopes: BTreeMap<_, BTreeSet<ScopeTarget>> = BTreeMap::new();
-        let mut unlimited = BTreeSet::new();
+        let (mut unlimited, mut of_cards) = (BTreeSet::new(), BTreeSet::new());
         for text in names {
+            let of_card = text.strip_prefix(card_scope::PREFIX);
+            if let Some(name) = of_card.filter(|name| card_scope::is_name(name)) {
+                of_cards.insert(name.to_owned());
+                continue;
+            }
             let (scope, target) = parse_one(text)
                 .ok_or_else(|| InvalidScope(crate::text::plain_text::line(text, 80)))?;
             let targets = scopes.entry(scope).or_default();
@@ -133,20 +145,26 @@ impl KeyScopes {
         for scope in unlimited {
             scopes.insert(scope, BTreeSet::new());
         }
-        Ok(Self { scopes })
+        Ok(Self { scopes, of_cards })
     }
 
     /// The scope of messages that begin tasks.
     pub fn sending() -> Self {
-        Self { scopes: BTreeMap::from([(KeyScope::Send, BTreeSet::new())]) }
+        let scopes = BTreeMap::from([(KeyScope::Send, BTreeSet::new())]);
+        Self { scopes, of_cards: BTreeSet::new() }
     }
 
     /// True if the key has this scope, at least for some tasks.
     pub fn contains(&self, scope: KeyScope) -> bool {
-        match self.scopes.is_empty() {
+        match self.scopes.is_empty() && self.of_cards.is_empty() {
             true => !scope.is_explicit(),
             false => self.scopes.contains_key(&scope),
         }
+    }
+
+    /// Scopes that the key holds for skills of agents' cards.
+    pub fn of_cards(&self) -> CardScopes {
+        CardScopes::Named(self.of_cards.clone())
     }
 
     /// Narrowings of a scope; `None` if it is not narrowed, or missing.
@@ -225,7 +243,8 @@ impl KeyScopes {
                 && self.contains(scope)
                 && self.targets(scope).is_none_or(covers_each)
         };
-        KeyScope::ALL.into_iter().filter(|scope| other.contains(*scope)).all(includes)
+        other.of_cards.is_subset(&self.of_cards)
+            && KeyScope::ALL.into_iter().filter(|scope| other.contains(*scope)).all(includes)
     }
 
     /// Scopes that both have; `None` if they have none in common, because an empty list would not
@@ -255,7 +274,9 @@ impl KeyScopes {
             };
             scopes.insert(scope, targets);
         }
-        (!scopes.is_empty()).then_some(Self { scopes })
+        let of_cards: BTreeSet<_> = &self.of_cards & &other.of_cards;
+        let is_empty = scopes.is_empty() && of_cards.is_empty();
+        (!is_empty).then_some(Self { scopes, of_cards })
     }
 
     /// Texts of the scopes, as [`KeyScopes::parse`] reads them.
@@ -267,7 +288,8 @@ impl KeyScopes {
                 false => targets.iter().map(|target| format!("{name}:{target}")).collect(),
             }
         });
-        texts.collect()
+        let of_cards = self.of_cards.iter().map(|name| format!("{}{name}", card_scope::PREFIX));
+        texts.chain(of_cards).collect()
     }
 }
 
@@ -330,6 +352,7 @@ mod tests {
         assert_eq!(texts(&["send:a", "send"]), ["send"], "the wider one counts");
         let all = ["read:own", "read:echo", "send:echo/a/b:alone", "apply", "admin", "admin:grant"];
         assert_eq!(texts(&all), all);
+        assert_eq!(texts(&["card:x:prod", "send"]), ["send", "card:x:prod"]);
     }
 
     #[test]
@@ -346,6 +369,9 @@ mod tests {
             (&["send:echo"], &["send:echo:alone"], Some("send:echo:alone")),
             (&["send:echo"], &["send:echo/sum"], Some("send:echo/sum")),
             (&["admin"], &[], None),
+            (&["card:x", "send"], &["card:x", "card:y"], Some("card:x")),
+            (&["card:x"], &["card:y"], None),
+            (&["card:x"], &[], None),
         ] {
             let parse = |texts: &[&str]| KeyScopes::parse(texts.iter().copied()).unwrap();
             let found = parse(one).intersection(&parse(other));
@@ -373,6 +399,9 @@ mod tests {
             "*",
             " read",
             "send:own",
+            "card",
+            "card:",
+            "card:a b",
             "admin:own",
             "admin:echo",
             "admin:grant:echo",
@@ -406,6 +435,8 @@ mod tests {
         assert_eq!(has(&KeyScopes::default()), "read send answer approve cancel push");
         assert_eq!(has(&scopes(&["read"])), "read");
         assert_eq!(has(&scopes(&["admin"])), "admin");
+        assert_eq!(has(&scopes(&["card:x"])), "", "a list with a scope of cards alone narrows");
+        assert_eq!(KeyScopes::default().of_cards(), CardScopes::NONE);
         assert_eq!(has(&scopes(&["admin:grant", "apply:own"])), "apply admin:grant");
     }
 
@@ -493,6 +524,9 @@ mod tests {
             (&["admin", "send:echo/x"], &["send:echo"], false, false),
             (&["admin", "send:echo:alone"], &["send:echo"], false, false),
             (&["admin", "send:echo"], &["send:echo:alone"], false, true),
+            (&all, &["card:x"], true, false),
+            (&["admin", "card:x"], &["card:x"], false, true),
+            (&["admin", "card:x"], &["card:x", "card:y"], false, false),
         ] {
             assert_eq!(scopes(mine).include(&scopes(other), is_same), may, "{mine:?} {other:?}");
         }
@@ -508,8 +542,9 @@ mod tests {
             ".{0,6}".prop_map(|any| format!(":{any}")),
         ];
         let names: Vec<_> = KeyScope::ALL.into_iter().map(KeyScope::name).collect();
-        (proptest::sample::select(names), target)
-            .prop_map(|(name, target)| name.to_owned() + &target)
+        let of_key = (proptest::sample::select(names), target)
+            .prop_map(|(name, target)| name.to_owned() + &target);
+        prop_oneof![4 => of_key, 1 => "card:[a-c:/]{0,3}"]
     }
 
     proptest! {

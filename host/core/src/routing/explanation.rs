@@ -76,6 +76,8 @@ pub enum NotChosen {
     Version,
     /// It cannot handle the message.
     Unfit,
+    /// The caller lacks scopes that it requires.
+    Scopes,
     /// Its circuit breaker is open.
     Breaker,
     /// It is not healthy.

@@ -51,6 +51,9 @@ pub const GRANTED_PERMISSIONS: &str = "grantedPermissions";
 /// tree may reach, as a list of ids.
 pub const REACHABLE_AGENTS: &str = "reachableAgents";
 
+/// Metadata member of tasks that a person or a tenant's client began: scopes of cards, as a list.
+pub const CARD_SCOPES: &str = "cardScopes";
+
 /// Metadata member of a failed task: capabilities that its agent requested and lacks.
 pub const NOT_GRANTED: &str = "notGranted";
 
@@ -189,16 +192,21 @@ pub fn may_reach(task: &Task, agent: &AgentId) -> bool {
     reachable_agents(task).is_none_or(|reach| reach.iter().any(|id| id == agent.as_str()))
 }
 
-/// The same as a metadata member, for a task that follows this one or is below it.
-pub fn reach_fact(task: &Task) -> Option<(String, serde_json::Value)> {
-    let named = task.metadata.as_ref()?.get(REACHABLE_AGENTS)?;
-    Some((REACHABLE_AGENTS.to_owned(), named.clone()))
+/// Limits of a tree of tasks, for a task that follows this one or is below it.
+pub fn tree_limits(task: &Task) -> impl Iterator<Item = (String, serde_json::Value)> {
+    let named =
+        |name: &&str| Some(((*name).to_owned(), task.metadata.as_ref()?.get(*name)?.clone()));
+    [REACHABLE_AGENTS, CARD_SCOPES].into_iter().filter_map(move |name| named(&name))
 }
 
 /// Id of the skill that the first message of a task names.
 pub fn first_skill(task: &Task) -> Option<String> {
-    let message = task.history.first()?.metadata.as_ref()?;
-    message.get("targetSkill")?.as_str().map(str::to_owned)
+    named_skill(task.history.first()?).map(str::to_owned)
+}
+
+/// Id of the skill that a message names.
+pub fn named_skill(message: &Message) -> Option<&str> {
+    message.metadata.as_ref()?.get("targetSkill")?.as_str()
 }
 
 /// Removes the metadata members that only the hub may write from an agent's metadata.
@@ -209,6 +217,7 @@ pub fn of_agent(mut metadata: Metadata) -> Option<Metadata> {
         QUEUED,
         GRANTED_PERMISSIONS,
         REACHABLE_AGENTS,
+        CARD_SCOPES,
         FLOW_FILE,
         WORKTREE,
         ROUTING,

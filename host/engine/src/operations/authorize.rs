@@ -10,7 +10,7 @@ use crate::{
 use a2a_hub_agents::{Agent, is_idle_owner};
 use a2a_hub_core::{
     access_control::{self, Principal},
-    identity::{KeyScope, PersonProof, PersonRights, PersonRule, TaskFacts},
+    identity::{CardScopes, KeyScope, PersonProof, PersonRights, PersonRule, TaskFacts},
     task::idempotency,
 };
 use a2a_hub_process::TreeOwner;
@@ -64,6 +64,48 @@ impl Hub {
             };
             A2aError::new(ErrorKind::Authentication, why)
         })
+    }
+
+    /// Scopes of cards that a caller holds. A program's calls have those of its task's tree.
+    pub(super) fn card_scopes(&self, caller: &Principal) -> Result<CardScopes, A2aError> {
+        Ok(match caller {
+            Principal::Person { .. } => match self.rights_of(caller)? {
+                Some(rights) => rights.scopes.of_cards(),
+                None => CardScopes::NONE,
+            },
+            Principal::Client(_) | Principal::AgentTask { .. } | Principal::Anonymous => {
+                CardScopes::NONE
+            }
+            Principal::Operator
+            | Principal::OperatorHttp
+            | Principal::OperatorToken
+            | Principal::Device { .. }
+            | Principal::Automation { .. } => CardScopes::All,
+        })
+    }
+
+    /// Refuses a further message that names a skill whose scopes the caller lacks.
+    async fn require_card_scopes(
+        &self,
+        caller: &Principal,
+        operation: &Operation,
+    ) -> Result<(), HubError> {
+        let (Operation::SendMessage(send) | Operation::StreamMessage(send)) = operation else {
+            return Ok(());
+        };
+        let (Some(task), Some(skill)) = (&send.message.task_id, &send.requirements.skill) else {
+            return Ok(());
+        };
+        let scopes = self.card_scopes(caller)?;
+        if scopes == CardScopes::All {
+            return Ok(());
+        }
+        let agent = self.tasks.get(task).await?.agent;
+        let Some(agent) = self.agents.find(&agent) else { return Ok(()) };
+        let allowed = scopes.require_for(&agent.card, Some(skill));
+        Ok(allowed.map_err(|why| {
+            A2aError::new(ErrorKind::PermissionDenied, format!("send to `{}`: {why}", agent.id))
+        })?)
     }
 
     /// Refuses operations on tasks that a person may not change, and messages to agents that the
@@ -215,7 +257,14 @@ impl Hub {
     ) -> Result<(), HubError> {
         if let Some(rights) = self.rights_of(caller)? {
             // Boxed: requests of others do not carry its state.
-            return Box::pin(self.require_persons_rights(&rights, operation)).await;
+            return Box::pin(async {
+                self.require_persons_rights(&rights, operation).await?;
+                self.require_card_scopes(caller, operation).await
+            })
+            .await;
+        }
+        if let Principal::Client(_) = caller {
+            return Box::pin(self.require_card_scopes(caller, operation)).await;
         }
         let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
         if let Some(id) = operation.task() {

@@ -22,6 +22,7 @@ use a2a_hub_protocol::{
     budget::Budget,
     error::{A2aError, ErrorKind},
     event::TaskEvent,
+    message::Metadata,
     operation::{Answer, Operation, SendMessage},
     task::TaskState,
 };
@@ -61,7 +62,7 @@ impl Hub {
                 idempotency::request(caller, &(wanted.route(), wanted.allow_older), &send)
             }
         });
-        self.limit_reach(&caller.principal, &mut send)?;
+        self.limit_tree(&caller.principal, &mut send)?;
         let push = self.receiver(send.push.take()).await?;
         let budget = Budget::from_metadata(send.message.metadata.as_ref())?;
         let (hub, by, after) = (self.clone(), caller.clone(), send.after.unwrap_or(0));
@@ -117,15 +118,17 @@ impl Hub {
         })
     }
 
-    /// Stores with a new task which agents its tree may reach, if the key of the caller limits
-    /// that. The limit counts as long as the task, whatever becomes of the key.
-    fn limit_reach(&self, caller: &Principal, send: &mut SendMessage) -> Result<(), HubError> {
-        let Some(rights) = self.rights_of(caller)? else { return Ok(()) };
-        let skill = send.requirements.skill.as_deref();
-        let reach = send.agent.as_ref().and_then(|agent| rights.scopes.reach(agent, skill));
-        if let Some(reach) = reach {
-            let facts = send.task_metadata.get_or_insert_default();
-            facts.insert(REACHABLE_AGENTS.to_owned(), json!(reach));
+    /// Stores the limits of the caller's key with a new task: which agents its tree may reach, and
+    /// the scopes of cards. They count as long as the task, whatever becomes of the key.
+    fn limit_tree(&self, caller: &Principal, send: &mut SendMessage) -> Result<(), HubError> {
+        let mut limits = Metadata::from_iter(self.card_scopes(caller)?.to_fact());
+        if let Some(rights) = self.rights_of(caller)? {
+            let skill = send.requirements.skill.as_deref();
+            let reach = send.agent.as_ref().and_then(|agent| rights.scopes.reach(agent, skill));
+            limits.extend(reach.map(|reach| (REACHABLE_AGENTS.to_owned(), json!(reach))));
+        }
+        if !limits.is_empty() {
+            send.task_metadata.get_or_insert_default().extend(limits);
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ pub(super) mod memory_transfer;
 pub(super) mod program_calls;
 pub(super) mod question_relay;
 pub(super) mod recorded_calls;
+mod tree_limits;
 
 use super::{
     NewTask, ResponseMode, SubmitError, Subscription, Tasks,
@@ -132,30 +133,12 @@ impl Delegation {
         )))
     }
 
-    /// Facts that a child has from this task: its schedule or trigger, and the agents that the
-    /// tree may reach.
+    /// Facts that a child has from this task: its schedule or trigger, and the limits of the tree.
     fn facts_of_child(&self, answers: bool) -> Metadata {
         let run = AutomatedRun::from_metadata(self.task.metadata.as_ref());
         let mut facts = run.map(|run| run.for_child(answers).facts()).unwrap_or_default();
-        facts.extend(metadata::reach_fact(&self.task));
+        facts.extend(metadata::tree_limits(&self.task));
         facts
-    }
-
-    /// Refuses an agent that the key does not name by which this tree of tasks began.
-    pub(in crate::tasks) fn require_reach(&self, agent: &AgentId) -> Result<(), Failure> {
-        if metadata::may_reach(&self.task, agent) {
-            return Ok(());
-        }
-        let reach = metadata::reachable_agents(&self.task).unwrap_or_default();
-        Err(Failure::Denied(format!(
-            "call `{agent}`: the API key that began this work reaches {} only; its scope `send:AGENT:alone` leaves out what agents \
-             call, and a key with `send:AGENT` does not",
-            if reach.is_empty() {
-                "no other agent".to_owned()
-            } else {
-                format!("`{}`", reach.join("`, `"))
-            }
-        )))
     }
 
     /// Existing child with this key. Fails if the key belongs to a child of another agent.
@@ -179,6 +162,7 @@ impl Delegation {
     ) -> Result<Subscription, Failure> {
         let ChildRequest { message, key, timeout_ms, budget, context_id, inherit, .. } = request;
         self.agent.require_trusted_command(&child, &self.task, &message)?;
+        self.require_scopes(&child, &callee)?;
         let inherit = requested_transfer(inherit, &message)?;
         let answers = request.answers_questions;
         let workspace =
@@ -455,7 +439,7 @@ impl ProgramCalls for Delegation {
         {
             return self.join_again(&known, request.answers_questions).await;
         }
-        let callee = self.agent.callee(&named, child_message::skill(&request.message))?;
+        let callee = self.agent.callee(&named, metadata::named_skill(&request.message))?;
         self.require_reach(&agent)?;
         let child = self.tasks.directory.agent(&agent);
         let child = child.ok_or_else(|| Failure::Unavailable(format!("{action}: it has left")))?;

@@ -216,7 +216,7 @@ impl Tasks {
             let message = self.handoff_message((task, from), &to, None).await;
             let budget = Budget::from_metadata(message.metadata.as_ref())?;
             let mut facts = next.facts();
-            facts.extend(metadata::reach_fact(task));
+            facts.extend(metadata::tree_limits(task));
             let send = SendMessage {
                 task_metadata: Some(facts),
                 timeout_ms: created.timeout_ms,

@@ -2,7 +2,10 @@
 
 use crate::{
     codec::members::Members,
-    model::{card::AgentCard, error::A2aError},
+    model::{
+        card::{AgentCard, required_scopes},
+        error::A2aError,
+    },
 };
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -57,6 +60,14 @@ fn check(card: &Value) -> Result<(), A2aError> {
     let skills = of.list("skills", |skill, at| {
         let mut of = Members::new(skill, at)?;
         text(&mut of, &["id", "name", "description"])?;
+        for name in ["securityRequirements", "security"] {
+            of.list(name, |requirement, at| {
+                let is_readable = required_scopes(&requirement).is_some();
+                let of = Members::new(requirement, at)?;
+                let why = "must list the names of each scheme's scopes";
+                is_readable.then_some(()).ok_or_else(|| of.refuse("schemes", why))
+            })?;
+        }
         ["tags", "examples", "inputModes", "outputModes"]
             .iter()
             .try_for_each(|name| of.texts(name).map(|_| ()))
@@ -91,6 +102,8 @@ mod tests {
             json!({"capabilities": {"extensions": [{"required": true}]}}),
             json!({"skills": [{"id": "s", "name": "S", "description": ""}]}),
             json!({"skills": [{"id": "s", "name": "S", "description": "s", "tags": [1]}]}),
+            json!({"skills": [{"id": "s", "name": "S", "description": "s", "securityRequirements": {"oauth": ["x"]}}]}),
+            json!({"skills": [{"id": "s", "name": "S", "description": "s", "security": [{"oauth": "x"}]}]}),
             json!({"provider": "Acme"}),
         ]
         .map(|members| {
@@ -105,6 +118,8 @@ mod tests {
         read the agent's card: `capabilities.extensions[0].uri`: is missing, or empty
         read the agent's card: `skills[0].description`: is empty
         read the agent's card: `skills[0].tags[0]`: must be a string
+        read the agent's card: `skills[0].securityRequirements`: must be a list
+        read the agent's card: `skills[0].security[0].schemes`: must list the names of each scheme's scopes
         read the agent's card: `provider`: must be an object
         ");
     }

@@ -11,6 +11,7 @@ use crate::{
     },
 };
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Binding of the Unix socket: line-delimited JSON-RPC. `docs/reference/unix-socket.md` specifies
 /// it; an incompatible change needs a new URI (A2A 1.0, section 5.8).
@@ -66,7 +67,7 @@ impl AgentCard {
             ("securityRequirements", if asks { requirements() } else { Value::Null }),
             ("defaultInputModes", self.modes("defaultInputModes")),
             ("defaultOutputModes", self.modes("defaultOutputModes")),
-            ("skills", self.official_skills()),
+            ("skills", self.official_skills(asks)),
         ])
     }
 
@@ -100,6 +101,13 @@ impl AgentCard {
             scheme.insert("httpAuthSecurityScheme".to_owned(), http_scheme());
             member::set(&mut card, "securitySchemes", json!({ TOKEN: scheme }));
             member::set(&mut card, "security", json!([{ TOKEN: [] }]));
+            let written = card.get_mut("skills").and_then(Value::as_array_mut);
+            for (written, skill) in written.into_iter().flatten().zip(&self.skills) {
+                if let Some(alternatives) = skill.required_scopes() {
+                    let security = alternatives.iter().map(|scopes| json!({ TOKEN: scopes }));
+                    member::set(written, "security", security.collect::<Value>());
+                }
+            }
         }
         card
     }
@@ -151,7 +159,10 @@ impl AgentCard {
 
     /// Cards need at least one skill, so an agent without any gets a default skill from its name
     /// and description.
-    fn official_skills(&self) -> Value {
+    ///
+    /// The scopes that a skill requires are those of the hub's own scheme, so a card without that
+    /// scheme names none.
+    fn official_skills(&self, needs_token: bool) -> Value {
         let itself = || Skill {
             id: "default".to_owned(),
             name: self.name.clone(),
@@ -175,6 +186,7 @@ impl AgentCard {
                 ("examples", some("examples")),
                 ("inputModes", some("inputModes")),
                 ("outputModes", some("outputModes")),
+                ("securityRequirements", skill_requirements(skill, needs_token)),
             ])
         };
         if self.skills.is_empty() {
@@ -235,6 +247,16 @@ fn http_scheme() -> Value {
     json!({ "scheme": "bearer", "description": description })
 }
 
+/// Scopes that a skill requires, in the form of 1.0; none if the card declares no scheme.
+fn skill_requirements(skill: &Skill, needs_token: bool) -> Value {
+    let alternatives = skill.required_scopes().filter(|_| needs_token);
+    let alternatives = alternatives.map(|all| {
+        let of = |scopes: &BTreeSet<String>| json!({ "schemes": { TOKEN: { "list": scopes } } });
+        all.iter().map(of).collect()
+    });
+    alternatives.unwrap_or_default()
+}
+
 fn requirements() -> Value {
     json!([{ "schemes": { TOKEN: { "list": [] } } }])
 }
@@ -271,6 +293,27 @@ mod tests {
         };
         assert_eq!(of("additionalInterfaces", "transport"), ["\"dns:///hub:80\""]);
         assert_eq!(of("supportedInterfaces", "protocolBinding"), ["\"hub:80\""; 2]);
+    }
+
+    #[test]
+    fn skill_names_its_scopes_of_the_hubs_scheme() {
+        let given = r#"{"name":"n","description":"d","version":"1","securitySchemes":{"oauth":{}},
+            "skills":[{"id":"open","name":"O","description":"o"},{"id":"deploy","name":"D","description":"d",
+              "securityRequirements":[{"schemes":{"oauth":{"list":["prod"]}}},{"schemes":{"oauth":{"list":["a","b"]}}}]}]}"#;
+        let card = AgentCard::parse(given).unwrap();
+        let v1 = card.v1(&endpoints(true));
+        let of_hub = |scopes: &[&str]| json!({ "schemes": { TOKEN: { "list": scopes } } });
+        let skills = &v1["skills"];
+        assert_eq!(skills[0].get("securityRequirements"), None);
+        let expected = json!([of_hub(&["prod"]), of_hub(&["a", "b"])]);
+        assert_eq!(skills[1]["securityRequirements"], expected);
+        let hybrid = card.hybrid(&endpoints(true));
+        assert_eq!(hybrid["skills"][1]["securityRequirements"], expected);
+        let security = json!([{ TOKEN: ["prod"] }, { TOKEN: ["a", "b"] }]);
+        assert_eq!(hybrid["skills"][1]["security"], security);
+        assert_eq!(hybrid["skills"][0].get("security"), None);
+        let open = card.hybrid(&endpoints(false)).to_string();
+        assert!(!open.contains("prod") && !open.contains(TOKEN), "it declares no scheme: {open}");
     }
 
     #[test]

@@ -145,6 +145,13 @@ impl Wire {
             // The JSON of 0.3 uses this member name for a list of another shape.
             let requirements = member::take(&mut card, "securityRequirements");
             member::set(&mut card, "security", requirements);
+            for skill in card.get_mut("skills").and_then(Value::as_array_mut).into_iter().flatten()
+            {
+                let requirements = member::take(skill, "securityRequirements");
+                if !requirements.is_null() {
+                    member::set(skill, "security", requirements);
+                }
+            }
         }
         extended::extend(&mut card, of);
         card

@@ -4,6 +4,7 @@
 use crate::model::message::{Message, Metadata};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// An Agent Card as a component provides it (A2A 1.0, section 4.4.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,41 @@ pub struct Skill {
     /// All other members of the skill.
     #[serde(flatten)]
     pub other: Metadata,
+}
+
+impl Skill {
+    /// Scopes that the skill requires of its callers, as alternatives of which one must be met
+    /// (`securityRequirements` of A2A 1.0, section 4.5.2; `security` of 0.3); `None` if it requires
+    /// none. A requirement of another shape is no alternative, so that nobody meets it.
+    pub fn required_scopes(&self) -> Option<Vec<BTreeSet<String>>> {
+        let named = |name: &str| self.other.get(name).filter(|value| !value.is_null());
+        let required = named("securityRequirements").or_else(|| named("security"))?;
+        let Value::Array(alternatives) = required else { return Some(Vec::new()) };
+        let is_empty = alternatives.is_empty();
+        (!is_empty).then(|| alternatives.iter().filter_map(required_scopes).collect())
+    }
+}
+
+/// Scopes of all schemes of one requirement; none if it has another shape. A scheme's scopes are a
+/// list in 0.3, and an object with the member `list` in 1.0.
+pub(crate) fn required_scopes(requirement: &Value) -> Option<BTreeSet<String>> {
+    let members = requirement.as_object()?;
+    let schemes = match members.get("schemes") {
+        Some(Value::Object(schemes)) if members.len() == 1 => schemes,
+        Some(_) | None => members,
+    };
+    let mut scopes = BTreeSet::new();
+    for listed in schemes.values() {
+        let listed = match listed.as_object().map(|of_v1| of_v1.get("list")) {
+            Some(None | Some(Value::Null)) => continue,
+            Some(Some(list)) => list,
+            None => listed,
+        };
+        for scope in listed.as_array()? {
+            scopes.insert(scope.as_str()?.to_owned());
+        }
+    }
+    Some(scopes)
 }
 
 impl AgentCard {

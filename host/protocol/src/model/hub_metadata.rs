@@ -116,7 +116,7 @@ const fn forwarded(name: &'static str, takes: Takes) -> Member {
 /// All members.
 const MEMBERS: [Member; 22] = [
     routing("targetAgent", Takes::Agent),
-    routing("targetSkill", Takes::Text),
+    forwarded("targetSkill", Takes::Text),
     routing("targetVersion", Takes::Text),
     routing("allowOlder", Takes::Flag),
     routing("workingDirectory", Takes::Text),

@@ -2,6 +2,7 @@
 
 mod additional_directories;
 mod agents_http;
+mod card_scopes;
 mod confinement;
 mod hostile;
 mod logins;

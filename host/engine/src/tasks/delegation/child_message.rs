@@ -30,11 +30,6 @@ const NOT_HANDED_ON: [&str; 7] = [
     "allowOlder",
 ];
 
-/// Skill that the message of a call names.
-pub(in crate::tasks) fn skill(message: &Message) -> Option<&str> {
-    message.metadata.as_ref()?.get(TARGET_SKILL)?.as_str()
-}
-
 /// A further message to a child, whose skill is that of its first message.
 pub(super) fn further(mut message: Message) -> Message {
     if let Some(facts) = &mut message.metadata {

@@ -4,7 +4,6 @@
 use super::{
     Delegation,
     call_errors::{failed, refused},
-    child_message,
 };
 use crate::{error::HubError, routing::Routes, tasks::Subscription};
 use a2a_hub_agents::Agent;
@@ -62,7 +61,7 @@ impl Delegation {
             return self.join_again(&known.task, request.answers_questions).await;
         }
         // A group is called for no skill; its message may be a client's instruction to the caller.
-        let skill = request.agent.is_empty().then(|| child_message::skill(&request.message));
+        let skill = request.agent.is_empty().then(|| metadata::named_skill(&request.message));
         let skill = skill.flatten().map(str::to_owned);
         let (caller, of_call) = (Arc::clone(&self.agent), skill.clone());
         let this = self.clone();

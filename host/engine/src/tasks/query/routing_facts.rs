@@ -8,8 +8,9 @@ use crate::{
 use a2a_hub_agents::Agent;
 use a2a_hub_config::OnQuota;
 use a2a_hub_core::{
+    identity::CardScopes,
     routing::{NotChosen, Wanted},
-    task::quota::QuotaReaction,
+    task::{metadata, quota::QuotaReaction},
 };
 use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
@@ -60,6 +61,13 @@ impl Tasks {
             let why = A2aError::new(ErrorKind::UnsupportedOperation, why);
             return Err(TaskRefused::ByHub(why.into()));
         }
+        let scopes = CardScopes::of_tree(new.facts.as_ref());
+        let allowed = scopes.require_for(&agent.card, metadata::named_skill(&new.message));
+        allowed.map_err(|why| {
+            let why = format!("send to `{}`: {why}", agent.id);
+            let denied = A2aError::new(ErrorKind::PermissionDenied, why);
+            by_agent(NotChosen::Scopes, denied.into())
+        })?;
         agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
         if new.routing.as_ref().is_some_and(|it| self.hands_on(&agent, it.named.as_ref())) {
