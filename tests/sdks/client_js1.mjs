@@ -7,7 +7,8 @@ import { BINDING, URL, all, receiver, refused, same, sdk, sleep, so, tell } from
 
 const { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } =
   sdk('@a2a-js/sdk/client');
-const { Role, TaskState } = sdk('@a2a-js/sdk');
+const { Role, TaskState, verifyAgentCardSignature } = sdk('@a2a-js/sdk');
+const jose = sdk('jose');
 const errors = sdk('@a2a-js/sdk/errors');
 
 const KEY = process.env.A2A_KEY;
@@ -56,6 +57,14 @@ const said = (text, of = {}) => ({
     referenceTaskIds: [],
   },
 });
+/** Orders members by name, as canonical JSON does. */
+const sorted = (value) => {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (value === null || typeof value !== 'object') return value;
+  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(members.map(([name, it]) => [name, sorted(it)]));
+};
+
 const send = (text, of) => client.sendMessage(said(text, of));
 const stream = (text, of) => all(client.sendMessageStream(said(text, of)));
 const atOnce = (text) => send(text, { configuration: { returnImmediately: true } });
@@ -77,6 +86,28 @@ await tell({
     client = await factory.createFromUrl(`${URL}/`);
     same([client.transport.protocolName, client.protocolVersion], [BINDING, '1.0']);
     return bindings.join(', ');
+  },
+
+  async signature() {
+    // The SDK prints each signature that is of another form; the steps are on the same output.
+    console.debug = () => {};
+    // With the SDK, which reads the members of 1.0, and loses the security schemes of a card that it has read before.
+    const published = async (kid, jku) => (await (await fetch(jku)).json()).keys.find((key) => key.kid === kid);
+    const headers = KEY ? { Authorization: `Bearer ${KEY}` } : {};
+    const served = await (await fetch(`${URL}/.well-known/agent-card.json`, { headers })).json();
+    const verify = verifyAgentCardSignature(published);
+    await verify(served);
+    const elsewhere = served.supportedInterfaces.map((one) => ({ ...one, url: 'https://evil.example' }));
+    await refused(verify({ ...served, supportedInterfaces: elsewhere }), Error);
+    // With `jose` alone: all members as they arrived, those of 0.3 included.
+    const { signatures, ...raw } = served;
+    const payload = jose.base64url.encode(JSON.stringify(sorted(raw)));
+    const checked = signatures.map(async (one) => {
+      const { kid, jku } = jose.decodeProtectedHeader(one);
+      const key = await jose.importJWK(await published(kid, jku));
+      return jose.flattenedVerify({ ...one, payload }, key, { algorithms: ['EdDSA'] });
+    });
+    await Promise.any(checked);
   },
 
   async send_task() {

@@ -5,6 +5,7 @@ that certificate, and shows those of `A2A_CERT` and `A2A_CERT_KEY`.
 """
 
 import asyncio
+import json
 import os
 import ssl
 import sys
@@ -12,11 +13,13 @@ import uuid
 
 import grpc
 import httpx
+import jwt
 
 from a2a.client import A2ACardResolver, AuthInterceptor, ClientConfig, ClientFactory, CredentialService
 from a2a.client.client import ClientCallContext
 from a2a.helpers.proto_helpers import get_artifact_text, get_message_text
 from a2a.types.a2a_pb2 import (
+    AgentCard,
     AuthenticationInfo,
     CancelTaskRequest,
     DeleteTaskPushNotificationConfigRequest,
@@ -35,6 +38,7 @@ from a2a.types.a2a_pb2 import (
     TaskState,
 )
 from a2a.utils import errors
+from a2a.utils.signing import InvalidSignaturesError, create_signature_verifier
 from stage import Receiver, refused, same, tell
 
 
@@ -116,6 +120,23 @@ class Driver:
 
     async def get(self, task, **how):
         return await self.blocking.get_task(GetTaskRequest(id=task.id, **how))
+
+    async def signature(self):
+        """Verifies the card with the key that the hub publishes, and no changed card."""
+        protected = self.card.signatures[0].protected
+        header = json.loads(jwt.utils.base64url_decode(protected))
+        published = (await self.http.get(header['jku'])).json()['keys']
+        keys = {key['kid']: jwt.PyJWK(key) for key in published}
+        verifier = create_signature_verifier(lambda kid, jku: keys[kid], ['EdDSA'])
+        verifier(self.card)
+        changed = AgentCard()
+        changed.CopyFrom(self.card)
+        changed.supported_interfaces[0].url = 'https://evil.example'
+        try:
+            verifier(changed)
+        except InvalidSignaturesError:
+            return
+        raise AssertionError('a changed card is verified')
 
     async def send_task(self):
         task = await self.task(self.blocking, 'flood 3')
@@ -292,6 +313,7 @@ async def main():
         BINDING,
         [
             it.discover,
+            it.signature,
             it.send_task,
             it.send_message,
             it.non_blocking,

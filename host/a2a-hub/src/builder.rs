@@ -22,7 +22,7 @@ use a2a_hub_config::{
 };
 use a2a_hub_core::{scheduling::shares::Holder, task::prices::Prices};
 use a2a_hub_engine::{
-    LiveConfig, ReadConfig, SetLevel,
+    HubSigner, LiveConfig, ReadConfig, SetLevel,
     conversations::{contexts::Contexts, repeats::Repeats},
     devices::Devices,
     notify::{Notifiers, NotifyChannels},
@@ -31,7 +31,7 @@ use a2a_hub_engine::{
     push::Pushes,
     routing::Routes,
     tasks::{Directory, Recovered, Tasks},
-    webhooks::{Sender, WebhookSigner},
+    webhooks::Sender,
 };
 use a2a_hub_process::{Supervisor, limits, run_blocking, unused_memory};
 use a2a_hub_protocol::{
@@ -405,7 +405,7 @@ impl Parts {
         tasks.follow_worktrees(&config.worktrees);
         tasks.set_prices(Prices(config.prices.clone()));
         let contexts = Contexts::new(storage.clone(), config);
-        let signer = config.push.sign.then(|| WebhookSigner::open(dir)).transpose()?;
+        let signer = config.push.sign.then(|| HubSigner::open(dir)).transpose()?.map(Arc::new);
         let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);
         let sender = Arc::new(sender);
         let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());

@@ -4,7 +4,7 @@
 
 use crate::otlp::Exporter;
 use a2a_hub_config::{Config, DevicesFile, ownership, token::Tokens};
-use a2a_hub_engine::webhooks::WebhookSigner;
+use a2a_hub_engine::HubSigner;
 use a2a_hub_server::Unix;
 use a2a_hub_store::sqlite;
 use anyhow::Context as _;
@@ -46,7 +46,7 @@ pub fn check_start(dir: &Path, config: &Config, running: &Running) -> anyhow::Re
     }
     super::builder::check_cache_key(dir)?;
     if config.push.sign {
-        WebhookSigner::check(dir)?;
+        HubSigner::check(dir)?;
     }
     Exporter::open(&config.telemetry.otlp)?;
     Ok(())

@@ -5,9 +5,8 @@ use crate::{
     error::ClientError,
     outbound::{Incoming, Outbound},
     request::signed,
-    signed_card::without_signatures,
 };
-use a2a_hub_protocol::{foreign, push::Secret};
+use a2a_hub_protocol::{card::without_signatures, foreign, push::Secret};
 use http::{
     Request, Response, StatusCode,
     header::{ACCEPT, LOCATION},

@@ -5,11 +5,12 @@ use crate::{
     card::MAX_CARD,
     error::ClientError,
     outbound::{Outbound, OutboundError},
-    signed_card::{
-        Algorithm, Signature, SignedCard, UnreadableSignature, signatures, signed_cards,
-    },
+    signed_card::{Algorithm, Signature, UnreadableSignature, signatures},
 };
-use a2a_hub_protocol::foreign;
+use a2a_hub_protocol::{
+    card::{SignedCard, signed_cards},
+    foreign,
+};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use http::{Request, StatusCode};
 use http_body_util::Full;

@@ -15,6 +15,7 @@ mod operations;
 pub mod people;
 pub mod push;
 pub mod routing;
+mod signer;
 pub mod tasks;
 pub mod webhooks;
 pub mod worktree_runs;
@@ -24,6 +25,7 @@ pub use crate::operations::{
 };
 pub use a2a_hub_store::TaskView;
 pub use error::HubError;
+pub use signer::{HubSigner, PUBLIC_KEY_FILE, SignerError};
 
 #[cfg(test)]
 mod tests;

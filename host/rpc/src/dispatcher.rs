@@ -477,6 +477,7 @@ impl Dispatcher {
                         let mut spelled = spelled.ok_or_else(unknown)?;
                         if matches!(*answer, Answer::Card(_)) {
                             self.declare_generations(&mut spelled);
+                            self.hub().sign_card(&mut spelled, of.url);
                         }
                         SpelledAnswer::Tree(spelled)
                     }

@@ -37,6 +37,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     (
         "engine",
         &[
+            "signer",
             "webhooks",
             "worktree_runs",
             "conversations",

@@ -41,7 +41,7 @@ const STEPS: &[&str] = &[
 ];
 
 /// Additional steps of 1.0.
-const STEPS_OF_1: &[&str] = &["list_tasks"];
+const STEPS_OF_1: &[&str] = &["signature", "list_tasks"];
 
 /// Timeout of a driver, which takes about ten seconds; each step has a separate timeout.
 const WITHIN: Duration = Duration::from_secs(100);

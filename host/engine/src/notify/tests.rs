@@ -1,10 +1,7 @@
 //! Tests of notifiers with a store in memory, real time, and servers on loopback.
 
 use super::*;
-use crate::{
-    tasks::Directory,
-    webhooks::{Sender, WebhookSigner},
-};
+use crate::{signer::HubSigner, tasks::Directory, webhooks::Sender};
 use a2a_hub_agents::{Agent, AgentVersion, FindAgent};
 use a2a_hub_config::SecretStore;
 use a2a_hub_core::{
@@ -144,11 +141,11 @@ impl NotifyBench {
         let directory = Directory::by_name(Arc::new(NoAgents));
         let tasks = Tasks::new(self.storage.clone(), self.events.clone(), directory);
         let rules = Rules { trusted: vec!["127.0.0.1".to_owned()] };
-        let signer = WebhookSigner::open(self.dir.path()).unwrap();
+        let signer = HubSigner::open(self.dir.path()).unwrap();
         let grace = Duration::from_millis(100);
         let data_dir = self.dir.path().to_owned();
         let channels = NotifyChannels {
-            sender: Arc::new(Sender::new(rules, Some(signer))),
+            sender: Arc::new(Sender::new(rules, Some(Arc::new(signer)))),
             supervisor: Supervisor::new("/nonexistent".into(), data_dir.clone(), grace),
             secrets: SecretStore::new(&data_dir),
             page: Some("https://hub.example/ui/".to_owned()),

@@ -10,10 +10,12 @@ use a2a_hub_protocol::{
     error::{A2aError, ErrorKind},
     id::AgentId,
     interface::Version,
+    member,
     message::Message,
     operation::{Operation, SendMessage, TaskPageQuery},
+    push::JWKS_PATH,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Hub {
@@ -83,6 +85,17 @@ impl Hub {
                     .await
             }
             other => self.perform(caller, other).await,
+        }
+    }
+
+    /// Signs a complete card in official form; `url` is that at which the client reached the hub.
+    /// Nothing may change the card afterwards.
+    pub fn sign_card(&self, card: &mut Value, url: &str) {
+        let publishes = url.starts_with("http://") || url.starts_with("https://");
+        let keys_url = publishes.then(|| format!("{}{JWKS_PATH}", url.trim_end_matches('/')));
+        let signatures = self.pushes.card_signatures(card, keys_url.as_deref());
+        if !signatures.is_empty() {
+            member::set(card, "signatures", signatures);
         }
     }
 

@@ -6,10 +6,8 @@ mod challenge;
 pub mod payload;
 mod receiver_limits;
 mod sender;
-mod signer;
 
 pub use challenge::ChallengeError;
 pub use receiver_limits::{CircuitOpen, Receiver, Receivers};
 pub(crate) use sender::secret;
 pub use sender::{ReceiverError, SendError, Sender, origin};
-pub use signer::{PUBLIC_KEY_FILE, SignerError, WebhookSigner};

@@ -1,9 +1,11 @@
 //! Delivery of one notification over HTTP; dials only addresses that `core::receiver` allows.
 
-use crate::webhooks::{
-    challenge::{self, ChallengeError, challenge},
-    payload::Payload,
-    signer::WebhookSigner,
+use crate::{
+    signer::HubSigner,
+    webhooks::{
+        challenge::{self, ChallengeError, challenge},
+        payload::Payload,
+    },
 };
 use a2a_hub_client::{Outbound, OutboundError, in_trace};
 use a2a_hub_clock as clock;
@@ -47,7 +49,7 @@ const AT_ONCE: usize = 64;
 pub struct Sender {
     client: Outbound,
     rules: Arc<Rules>,
-    signer: Option<WebhookSigner>,
+    signer: Option<Arc<HubSigner>>,
     /// True if a receiver must pass a challenge first.
     challenges: bool,
     all: Semaphore,
@@ -149,7 +151,7 @@ impl SendError {
 
 impl Sender {
     /// Creates a sender that sends only where `rules` allow, and signs with `signer`.
-    pub fn new(rules: Rules, signer: Option<WebhookSigner>) -> Self {
+    pub fn new(rules: Rules, signer: Option<Arc<HubSigner>>) -> Self {
         let rules = Arc::new(rules);
         let client = Outbound::guarded(Arc::clone(&rules));
         let all = Semaphore::new(AT_ONCE);
@@ -164,7 +166,12 @@ impl Sender {
 
     /// Public keys of its signatures, the signing key first.
     pub fn keys(&self) -> Vec<PublicKey> {
-        self.signer.as_ref().map(WebhookSigner::keys).unwrap_or_default()
+        self.signer.as_ref().map(|signer| signer.keys()).unwrap_or_default()
+    }
+
+    /// The hub's signer, unless nothing is signed.
+    pub(crate) fn signer(&self) -> Option<&HubSigner> {
+        self.signer.as_deref()
     }
 
     /// Checks a receiver's URL as far as possible now. A name that cannot be resolved now is
@@ -277,7 +284,10 @@ impl Sender {
                 .header("webhook-id", &payload.id)
                 .header("webhook-timestamp", now)
                 .header("webhook-key-id", signer.key_id())
-                .header("webhook-signature", signer.sign(&payload.id, now, &payload.body));
+                .header(
+                    "webhook-signature",
+                    signer.sign_notification(&payload.id, now, &payload.body),
+                );
         }
         request.body(Full::new(payload.body.clone()))
     }

@@ -7,6 +7,7 @@ mod input_schema;
 mod interfaces;
 mod local_hub;
 mod parse;
+mod signed;
 mod v1_and_v03;
 
 pub use crate::codec::protobuf::normal_card;
@@ -16,4 +17,5 @@ pub use input_schema::{INPUT_SCHEMA, InputSchema, InvalidInputSchema, Violation}
 pub use interfaces::read_interfaces;
 pub use local_hub::OF_THE_HUB;
 pub use parse::InvalidCard;
+pub use signed::{SignedCard, signed_cards, without_signatures};
 pub use v1_and_v03::{Endpoints, NDJSON};

@@ -121,6 +121,9 @@ pub struct PublicKey {
     pub x: String,
 }
 
+/// Path of the hub's public keys: a JSON Web Key Set (RFC 7517, section 5).
+pub const JWKS_PATH: &str = "/.well-known/jwks.json";
+
 impl PublicKey {
     /// Creates the JSON Web Key of `x` with the thumbprint `kid`; both in base64url without
     /// padding.

@@ -99,6 +99,7 @@ pub(crate) async fn official(
                 card
             };
             dispatcher.declare_generations(&mut card);
+            dispatcher.hub().sign_card(&mut card, &hub_url(dispatcher, headers));
             fresh(card.to_string(), clock::http_date(&of.since), headers)
         }
         // Unreachable: a card request is answered with a card.

@@ -1,9 +1,9 @@
-//! Public keys with which receivers verify the hub's notifications: a JSON Web Key Set (RFC 7517,
-//! section 5).
+//! Public keys with which others verify the hub's notifications and cards: a JSON Web Key Set (RFC
+//! 7517, section 5).
 
 use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::Reply;
-use a2a_hub_protocol::{hub, operation::Operation};
+use a2a_hub_protocol::{hub, operation::Operation, push::JWKS_PATH};
 use a2a_hub_rpc::dispatcher::Dispatcher;
 use axum::{
     Router,
@@ -15,7 +15,7 @@ use axum::{
 
 /// Path of the keys. It needs no authentication, because public keys do not allow signing, and
 /// verifiers have no token.
-pub(crate) const PATH: &str = "/.well-known/jwks.json";
+pub(crate) const PATH: &str = JWKS_PATH;
 
 /// Cache lifetime of the keys: the lifetime of a signature, in seconds.
 const FRESH: &str = "public, max-age=300";

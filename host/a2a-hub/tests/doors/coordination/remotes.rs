@@ -120,6 +120,30 @@ fn sign(card: &mut Value, key: &Ed25519KeyPair) {
     card["signatures"] = json!([{ "protected": header, "signature": signature }]);
 }
 
+/// A hub signs the cards of its agents with the key that it publishes.
+#[tokio::test]
+async fn card_signed_by_another_hub_is_trusted() -> Result<()> {
+    let there = hub_with_guest().await?;
+    let published = format!("http://{}/.well-known/jwks.json", there.http());
+    let published: Value = reqwest::get(published).await?.json().await?;
+    let mut other = published.clone();
+    other["keys"][0]["x"] = json!(BASE64.encode([7; 32]));
+    for (keys, is_trusted) in [(&published, true), (&other, false)] {
+        let url = format!("http://{}/agents/guest", there.http());
+        let remote = format!("[remote.far]\nurl = '{url}'\nkeys = ['{keys}']\n");
+        let here = InProcessHub::builder().config(remote).start().await?;
+        let client = Client::http(&here);
+        if is_trusted {
+            assert_eq!(said(&send(&client, "far", "reply hi").await?), "hi");
+            continue;
+        }
+        let status = client.call("hub/status", json!({})).await?;
+        let why = status["rejectedPlugins"][0]["error"].as_str().unwrap_or_default();
+        assert!(why.contains("no signature of it counts"), "{status}");
+    }
+    Ok(())
+}
+
 /// With configured keys, the signature decides: an unsigned card is rejected, and a changed card
 /// needs no approval.
 #[tokio::test]
@@ -129,6 +153,9 @@ async fn signed_card_may_change_unsigned_fails() -> Result<()> {
     let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "k", "x": x });
     let there = hub_with_guest().await?;
     let front = Front::start(&there, 0, None).await?;
+    front.says(|card| {
+        card.as_object_mut().map(|members| members.remove("signatures"));
+    });
     let config = format!("keys = ['{jwk}']\n[health]\ninterval_ms = 500\n");
     let here = hub_before_front(&front, &config).await?;
     let client = Client::http(&here);
