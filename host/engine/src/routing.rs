@@ -235,10 +235,13 @@ impl AgentRoute {
 
     /// Error if no agent takes the message.
     pub fn refusal(mut self) -> HubError {
+        // Another try helps no caller that lacks scopes.
+        let is_final = |(passed, _): &(PassedOver, A2aError)| passed.reason == NotChosen::Scopes;
         if self.choice.excluded.is_empty()
-            && let (1, Some((_, only))) = (self.refused.len(), self.refused.first())
+            && let Some((_, first)) = self.refused.first()
+            && (self.refused.len() == 1 || self.refused.iter().all(is_final))
         {
-            return HubError::from(only.clone());
+            return HubError::from(first.clone());
         }
         let is_busy = self.refused.iter().any(|(passed, _)| passed.reason == NotChosen::Busy);
         let passed = self.refused.drain(..).map(|(passed, _)| passed);

@@ -30,8 +30,8 @@ const BINDINGS: [(&str, &str); 8] = [
     ("five-step", "/agents/deployer/submit_task"),
 ];
 
-const GRANTS: &str = "[aliases]\ndeployers = ['deployer']\n[agents.boss.grant]\n\
-    delegate = ['deployer', 'middle']\n[agents.middle.grant]\ndelegate = ['deployer']\n";
+const GRANTS: &str = "[aliases]\ndeployers = ['deployer', 'second']\n[agents.boss.grant]\n\
+    delegate = ['deployer', 'second', 'middle']\n[agents.middle.grant]\ndelegate = ['deployer']\n";
 
 fn id(name: &str) -> AgentId {
     AgentId::parse(name).expect("a good name")
@@ -79,6 +79,7 @@ async fn hub() -> Result<InProcessHub> {
     let caller = |name| card(name, "Calls", &["call"]);
     let builder = InProcessHub::builder().config(format!("{GRANTS}{TENANTS}"));
     let builder = builder.agent(id("deployer"), guarded(), deployer());
+    let builder = builder.agent(id("second"), guarded(), deployer());
     let builder = builder.agent(id("boss"), caller("Boss"), boss());
     builder.agent(id("middle"), caller("Middle"), boss()).start().await
 }
@@ -229,6 +230,7 @@ async fn delegation_keeps_scopes_of_the_first_caller() -> Result<()> {
         let refused = call(&bob, message_to(agent, text)).await?.to_string();
         assert!(!refused.contains(done), "{text}: {refused}");
         assert!(refused.contains("requires `deploy` and `prod`"), "{text}: {refused}");
+        assert!(agent == "boss" || refused.contains("PERMISSION_DENIED"), "{refused}");
     }
     for text in ["deployer/status", "middle deployer/status"] {
         let answer = call(&bob, message_to("boss", text)).await?.to_string();
