@@ -18,7 +18,8 @@ const MAX_ENDING: usize = 16;
 /// characters, and does not begin with a dot, a dash or a blank.
 pub fn unused(requested: &str, taken: &BTreeSet<String>) -> String {
     let name = safe(requested);
-    let mut tries = (1..=taken.len() + 1).map(|number| numbered(&name, number));
+    // A cut name may itself end in `-2`, and so be the same as its second one.
+    let mut tries = (1..=taken.len() + 2).map(|number| numbered(&name, number));
     tries.find(|name| !taken.contains(name)).unwrap_or_else(|| name.clone())
 }
 
@@ -77,6 +78,8 @@ mod tests {
             assert_eq!(name, expected);
             taken.insert(name);
         }
+        let own = format!("{}-2", "a".repeat(MAX_BYTES - 2));
+        assert!(unused(&own, &BTreeSet::from([own.clone()])).ends_with("a-3"), "{own}");
         let long = format!("{}.tar", "ü".repeat(100));
         let first = unused(&long, &BTreeSet::new());
         let second = unused(&long, &BTreeSet::from([first.clone()]));
