@@ -21,8 +21,13 @@ pub fn token(hub: &Endpoints, tenant: &str) -> Result<String> {
 pub async fn new_key(hub: &Endpoints, person: &str) -> Result<String> {
     let operator = Client::unix(hub);
     operator.call("hub/people/add", json!({ "name": person, "role": "member" })).await?;
-    let terms = json!({ "person": person, "scopes": [], "forMs": 0 });
-    let made = operator.call("hub/keys/new", terms).await?;
+    scoped_key(hub, person, &[]).await
+}
+
+/// Another key of a person, with these scopes.
+pub async fn scoped_key(hub: &Endpoints, person: &str, scopes: &[&str]) -> Result<String> {
+    let terms = json!({ "person": person, "scopes": scopes, "forMs": 0 });
+    let made = Client::unix(hub).call("hub/keys/new", terms).await?;
     Ok(made["secret"].as_str().context("no secret")?.to_owned())
 }
 

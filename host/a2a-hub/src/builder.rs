@@ -406,8 +406,8 @@ impl Parts {
         tasks.set_prices(Prices(config.prices.clone()));
         let contexts = Contexts::new(storage.clone(), config);
         let signer = config.push.sign.then(|| HubSigner::open(dir)).transpose()?.map(Arc::new);
-        let sender = Sender::new(config.push.rules(), signer).challenging(config.push.challenge);
-        let sender = Arc::new(sender);
+        let sender = Sender::new(config.push.rules(), signer.clone());
+        let sender = Arc::new(sender.challenging(config.push.challenge));
         let (breaker, give_up) = (config.breaker.settings(), config.push.give_up());
         let receivers = Arc::clone(&sender);
         let pushes = Pushes::new(storage.clone(), tasks.clone(), receivers, breaker, give_up);
@@ -423,6 +423,7 @@ impl Parts {
             tasks,
             spans,
             pushes,
+            signer,
             sender,
             storage,
             warnings,

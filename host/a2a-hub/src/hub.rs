@@ -7,7 +7,8 @@ use a2a_hub_core::access_control::Principal;
 use a2a_hub_engine::conversations::contexts::Contexts;
 use a2a_hub_engine::observability::{hub_events::Events, span_export::Spans};
 use a2a_hub_engine::{
-    LiveConfig, Reply, StartingHub, push::Pushes, routing::Routes, tasks::Tasks, webhooks::Sender,
+    HubSigner, LiveConfig, Reply, StartingHub, push::Pushes, routing::Routes, tasks::Tasks,
+    webhooks::Sender,
 };
 use a2a_hub_process::Supervisor;
 use a2a_hub_protocol::{error::A2aError, id::TaskId, operation::Operation};
@@ -43,6 +44,8 @@ pub(crate) struct Parts {
     pub(crate) tasks: Tasks,
     pub(crate) spans: Spans,
     pub(crate) pushes: Pushes,
+    /// Signs notifications and cards; none if nothing is signed.
+    pub(crate) signer: Option<Arc<HubSigner>>,
     /// Sends notifications and messages of notifiers.
     pub(crate) sender: Arc<Sender>,
     pub(crate) storage: Arc<dyn Storage>,
@@ -133,7 +136,7 @@ impl Hub {
 impl Parts {
     /// Assembles the hub from these parts and its agents, before any task runs.
     pub(crate) fn assemble(&self, joined: Joined) -> StartingHub {
-        let Self { routes, contexts, tasks, pushes, events, .. } = self;
+        let Self { routes, contexts, tasks, pushes, signer, events, .. } = self;
         StartingHub::new(
             joined,
             routes.clone(),
@@ -142,6 +145,7 @@ impl Parts {
             pushes.clone(),
             events.clone(),
         )
+        .with_signer(signer.clone())
     }
 
     /// Cancels the running tasks and returns their ids.

@@ -5,7 +5,9 @@ mod table;
 
 pub use table::{needed, rule_for_people};
 
-use crate::identity::{PersonName, automation_of_key, key_of_automation, person_identity};
+use crate::identity::{
+    CardScopes, PersonName, PersonRights, automation_of_key, key_of_automation, person_identity,
+};
 use a2a_hub_protocol::id::{AgentId, TaskId, TenantId};
 use std::fmt;
 
@@ -164,6 +166,22 @@ impl Principal {
             return Ok(());
         }
         Err(AccessDenied { principal: self.clone(), access })
+    }
+
+    /// Scopes of cards that this principal holds; `rights` are those of a person. The calls of an
+    /// agent's program have the scopes of its task's tree instead.
+    pub fn card_scopes(&self, rights: Option<&PersonRights>) -> CardScopes {
+        match self {
+            Self::Operator
+            | Self::OperatorHttp
+            | Self::OperatorToken
+            | Self::Device { .. }
+            | Self::Automation { .. } => CardScopes::All,
+            Self::Person { .. } => {
+                rights.map_or(CardScopes::NONE, |rights| rights.scopes.of_cards())
+            }
+            Self::Client(_) | Self::AgentTask { .. } | Self::Anonymous => CardScopes::NONE,
+        }
     }
 }
 

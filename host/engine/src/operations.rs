@@ -205,7 +205,7 @@ impl Hub {
                 self.tasks.get(&task).await?;
                 Answer::Deliveries(self.pushes.retry(&task).await?)
             }
-            Operation::ListPushKeys => Answer::PushKeys(self.pushes.keys()),
+            Operation::ListPushKeys => Answer::PushKeys(self.published_keys()),
             Operation::Search(query) => Box::pin(history::search(&self.tasks, query)).await?,
             Operation::Usage(query) => Box::pin(history::usage(&self.tasks, query)).await?,
             Operation::GetTree(query) => Answer::Tree(Box::pin(self.tasks.tree(&query)).await?),

@@ -33,7 +33,7 @@ use std::{fs, io, path::Path};
 /// in hex.
 const KEY_FILE: &str = "push-key";
 
-/// File beside it with the previous key, while verifiers may still use that.
+/// File in the same directory with the previous key, until no verifier uses that.
 const OLD_KEY_FILE: &str = "push-key.old";
 
 /// File beside it with the public key, for receivers.

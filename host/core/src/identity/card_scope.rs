@@ -53,20 +53,6 @@ impl CardScopes {
         }
     }
 
-    /// True if the caller has each of these scopes.
-    fn include(&self, scopes: &BTreeSet<String>) -> bool {
-        match self {
-            Self::All => true,
-            Self::Named(names) => scopes.is_subset(names),
-        }
-    }
-
-    /// True if one of the skill's alternatives is met.
-    fn meet(&self, skill: &Skill) -> bool {
-        let alternatives = skill.required_scopes();
-        alternatives.is_none_or(|all| *self == Self::All || all.iter().any(|one| self.include(one)))
-    }
-
     /// Checks that an agent may do a task for this caller. A message that names no skill of the
     /// card may be about any of them.
     ///
@@ -74,10 +60,15 @@ impl CardScopes {
     ///
     /// The first skill whose scopes the caller lacks.
     pub fn require_for(&self, card: &AgentCard, skill: Option<&str>) -> Result<(), ScopesMissing> {
+        let Self::Named(names) = self else { return Ok(()) };
+        let lacks = |one: &&Skill| {
+            let alternatives = one.required_scopes();
+            alternatives.is_some_and(|all| !all.iter().any(|scopes| scopes.is_subset(names)))
+        };
         let is_named = |one: &&Skill| skill == Some(one.id.as_str());
         let names_one = card.skills.iter().any(|one| is_named(&one));
         let mut skills = card.skills.iter().filter(|one| !names_one || is_named(one));
-        match skills.find(|one| !self.meet(one)) {
+        match skills.find(lacks) {
             None => Ok(()),
             Some(lacking) => Err(ScopesMissing::new(lacking, names_one)),
         }
@@ -102,11 +93,11 @@ pub struct ScopesMissing {
 impl ScopesMissing {
     fn new(skill: &Skill, is_named: bool) -> Self {
         let alternatives = skill.required_scopes().unwrap_or_default();
-        let of = |one: &BTreeSet<String>| {
+        let quoted = |one: &BTreeSet<String>| {
             let names: Vec<_> = one.iter().map(|name| format!("`{name}`")).collect();
             names.join(" and ")
         };
-        let words: Vec<_> = alternatives.iter().map(of).collect();
+        let words: Vec<_> = alternatives.iter().map(quoted).collect();
         let scopes = match words.is_empty() {
             true => "scopes that the hub cannot read".to_owned(),
             false => crate::text::plain_text::line(&words.join(", or "), MAX_LISTED),

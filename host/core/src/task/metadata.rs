@@ -13,6 +13,7 @@ use crate::{
 };
 use a2a_hub_protocol::{
     event::{StatusUpdate, TaskEvent},
+    hub_metadata::TARGET_SKILL,
     id::{AgentId, MessageId, QuestionId, TaskId},
     message::{Message, Metadata, Role},
     permission::{ANSWERED_BY_RULE, PermissionRequest, RuleAnswer},
@@ -206,7 +207,7 @@ pub fn first_skill(task: &Task) -> Option<String> {
 
 /// Id of the skill that a message names.
 pub fn named_skill(message: &Message) -> Option<&str> {
-    message.metadata.as_ref()?.get("targetSkill")?.as_str()
+    message.metadata.as_ref()?.get(TARGET_SKILL)?.as_str()
 }
 
 /// Removes the metadata members that only the hub may write from an agent's metadata.

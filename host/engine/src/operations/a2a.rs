@@ -13,7 +13,7 @@ use a2a_hub_protocol::{
     member,
     message::Message,
     operation::{Operation, SendMessage, TaskPageQuery},
-    push::JWKS_PATH,
+    push::{JWKS_PATH, PublicKey},
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -91,12 +91,15 @@ impl Hub {
     /// Signs a complete card in official form; `url` is that at which the client reached the hub.
     /// Nothing may change the card afterwards.
     pub fn sign_card(&self, card: &mut Value, url: &str) {
+        let Some(signer) = &self.signer else { return };
         let publishes = url.starts_with("http://") || url.starts_with("https://");
         let keys_url = publishes.then(|| format!("{}{JWKS_PATH}", url.trim_end_matches('/')));
-        let signatures = self.pushes.card_signatures(card, keys_url.as_deref());
-        if !signatures.is_empty() {
-            member::set(card, "signatures", signatures);
-        }
+        member::set(card, "signatures", signer.sign_card(card, keys_url.as_deref()));
+    }
+
+    /// Public keys that verify the hub's notifications and cards; none if it signs nothing.
+    pub(super) fn published_keys(&self) -> Vec<PublicKey> {
+        self.signer.as_ref().map(|signer| signer.keys()).unwrap_or_default()
     }
 
     /// Requested extensions that are active in this operation: those that the operation's agent

@@ -5,7 +5,7 @@ use super::{Caller, Hub};
 use crate::conversations::repeats::Claim;
 use crate::{
     error::HubError,
-    tasks::{Subscription, VisibleTasks},
+    tasks::{Subscription, VisibleTasks, require_scopes},
 };
 use a2a_hub_agents::{Agent, is_idle_owner};
 use a2a_hub_core::{
@@ -66,28 +66,10 @@ impl Hub {
         })
     }
 
-    /// Scopes of cards that a caller holds. A program's calls have those of its task's tree.
-    pub(super) fn card_scopes(&self, caller: &Principal) -> Result<CardScopes, A2aError> {
-        Ok(match caller {
-            Principal::Person { .. } => match self.rights_of(caller)? {
-                Some(rights) => rights.scopes.of_cards(),
-                None => CardScopes::NONE,
-            },
-            Principal::Client(_) | Principal::AgentTask { .. } | Principal::Anonymous => {
-                CardScopes::NONE
-            }
-            Principal::Operator
-            | Principal::OperatorHttp
-            | Principal::OperatorToken
-            | Principal::Device { .. }
-            | Principal::Automation { .. } => CardScopes::All,
-        })
-    }
-
     /// Refuses a further message that names a skill whose scopes the caller lacks.
     async fn require_card_scopes(
         &self,
-        caller: &Principal,
+        scopes: &CardScopes,
         operation: &Operation,
     ) -> Result<(), HubError> {
         let (Operation::SendMessage(send) | Operation::StreamMessage(send)) = operation else {
@@ -96,16 +78,9 @@ impl Hub {
         let (Some(task), Some(skill)) = (&send.message.task_id, &send.requirements.skill) else {
             return Ok(());
         };
-        let scopes = self.card_scopes(caller)?;
-        if scopes == CardScopes::All {
-            return Ok(());
-        }
-        let agent = self.tasks.get(task).await?.agent;
+        let (agent, _) = self.tasks.whose(task).await?;
         let Some(agent) = self.agents.find(&agent) else { return Ok(()) };
-        let allowed = scopes.require_for(&agent.card, Some(skill));
-        Ok(allowed.map_err(|why| {
-            A2aError::new(ErrorKind::PermissionDenied, format!("send to `{}`: {why}", agent.id))
-        })?)
+        Ok(require_scopes(scopes, &agent, Some(skill))?)
     }
 
     /// Refuses operations on tasks that a person may not change, and messages to agents that the
@@ -255,16 +230,18 @@ impl Hub {
         caller: &Principal,
         operation: &Operation,
     ) -> Result<(), HubError> {
-        if let Some(rights) = self.rights_of(caller)? {
+        let rights = self.rights_of(caller)?;
+        let scopes = caller.card_scopes(rights.as_ref());
+        if let Some(rights) = rights {
             // Boxed: requests of others do not carry its state.
             return Box::pin(async {
                 self.require_persons_rights(&rights, operation).await?;
-                self.require_card_scopes(caller, operation).await
+                self.require_card_scopes(&scopes, operation).await
             })
             .await;
         }
         if let Principal::Client(_) = caller {
-            return Box::pin(self.require_card_scopes(caller, operation)).await;
+            return Box::pin(self.require_card_scopes(&scopes, operation)).await;
         }
         let Principal::AgentTask { agent, task } = caller else { return Ok(()) };
         if let Some(id) = operation.task() {

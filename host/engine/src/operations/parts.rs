@@ -10,6 +10,7 @@ use crate::{
     people::People,
     push::Pushes,
     routing::Routes,
+    signer::HubSigner,
     tasks::{ReviewLocks, Tasks},
 };
 use a2a_hub_agents::{Agents, PluginFolder};
@@ -31,6 +32,7 @@ pub struct HubParts {
     pub(super) contexts: Contexts,
     pub(super) tasks: Tasks,
     pub(super) pushes: Pushes,
+    pub(super) signer: Option<Arc<HubSigner>>,
     pub(super) events: Events,
     pub(super) devices: Arc<Devices>,
     pub(super) people: Arc<People>,

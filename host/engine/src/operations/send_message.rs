@@ -121,8 +121,9 @@ impl Hub {
     /// Stores the limits of the caller's key with a new task: which agents its tree may reach, and
     /// the scopes of cards. They count as long as the task, whatever becomes of the key.
     fn limit_tree(&self, caller: &Principal, send: &mut SendMessage) -> Result<(), HubError> {
-        let mut limits = Metadata::from_iter(self.card_scopes(caller)?.to_fact());
-        if let Some(rights) = self.rights_of(caller)? {
+        let rights = self.rights_of(caller)?;
+        let mut limits = Metadata::from_iter(caller.card_scopes(rights.as_ref()).to_fact());
+        if let Some(rights) = rights {
             let skill = send.requirements.skill.as_deref();
             let reach = send.agent.as_ref().and_then(|agent| rights.scopes.reach(agent, skill));
             limits.extend(reach.map(|reach| (REACHABLE_AGENTS.to_owned(), json!(reach))));

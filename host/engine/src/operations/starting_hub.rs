@@ -9,6 +9,7 @@ use crate::{
     people::People,
     push::Pushes,
     routing::Routes,
+    signer::HubSigner,
     tasks::{Recovered, ReviewLocks, Tasks},
 };
 use a2a_hub_agents::Joined;
@@ -44,6 +45,7 @@ impl StartingHub {
             contexts,
             tasks,
             pushes,
+            signer: None,
             events,
             devices: Arc::default(),
             people: Arc::default(),
@@ -96,6 +98,12 @@ impl StartingHub {
     #[must_use]
     pub fn with_tls(self, tls: Option<ServerTls>) -> Self {
         Self(HubParts { tls, ..self.0 })
+    }
+
+    /// Sets the signer of cards, whose public keys the hub publishes.
+    #[must_use]
+    pub fn with_signer(self, signer: Option<Arc<HubSigner>>) -> Self {
+        Self(HubParts { signer, ..self.0 })
     }
 
     /// Sets warnings for the hub's status.

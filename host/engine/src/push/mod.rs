@@ -22,12 +22,11 @@ use a2a_hub_clock as clock;
 use a2a_hub_core::health::circuit_breaker::BreakerSettings;
 use a2a_hub_protocol::{
     id::{PushConfigId, TaskId, TenantId},
-    push::{Delivery, DeliveryState, OfferedPush, PublicKey, PushConfig},
+    push::{Delivery, DeliveryState, OfferedPush, PushConfig},
 };
 use a2a_hub_store::{Outbox, Progress, PushFilter, StorageError, StoredPush};
 use parking_lot::{Mutex, MutexGuard};
 use request::PushPath;
-use serde_json::Value;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -216,18 +215,6 @@ impl Pushes {
             self.start(push);
         }
         Ok(retried)
-    }
-
-    /// Public keys by which a receiver verifies this hub's notifications; none if it does not sign
-    /// them.
-    pub fn keys(&self) -> Vec<PublicKey> {
-        self.0.outgoing.sender.keys()
-    }
-
-    /// Signatures of a card; none if the hub signs nothing.
-    pub fn card_signatures(&self, card: &Value, keys_url: Option<&str>) -> Vec<Value> {
-        let signer = self.0.outgoing.sender.signer();
-        signer.map(|signer| signer.sign_card(card, keys_url)).unwrap_or_default()
     }
 
     async fn stored(&self, task: &TaskId) -> Result<Vec<StoredPush>, StorageError> {

@@ -26,6 +26,7 @@ pub use a2a_hub_store::feed::{EndsAt, Subscription};
 pub use delegation::directory::Directory;
 pub use new_task::{NewTask, ResponseMode, SubmitError, TaskRefused};
 pub(crate) use permissions::PermissionOperations;
+pub use query::routing_facts::require_scopes;
 pub(crate) use query::{
     notices::Notices, questions::Questions, search::TaskHistory, visible::VisibleTasks,
 };

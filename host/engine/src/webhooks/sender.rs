@@ -18,7 +18,7 @@ use a2a_hub_core::{
     text::duration::Span,
 };
 use a2a_hub_protocol::{
-    push::{PublicKey, PushAuthentication, PushConfig, Secret},
+    push::{PushAuthentication, PushConfig, Secret},
     trace::TraceContext,
 };
 use bytes::Bytes;
@@ -162,16 +162,6 @@ impl Sender {
     #[must_use]
     pub fn challenging(self, challenges: bool) -> Self {
         Self { challenges, ..self }
-    }
-
-    /// Public keys of its signatures, the signing key first.
-    pub fn keys(&self) -> Vec<PublicKey> {
-        self.signer.as_ref().map(|signer| signer.keys()).unwrap_or_default()
-    }
-
-    /// The hub's signer, unless nothing is signed.
-    pub(crate) fn signer(&self) -> Option<&HubSigner> {
-        self.signer.as_deref()
     }
 
     /// Checks a receiver's URL as far as possible now. A name that cannot be resolved now is

@@ -63,9 +63,9 @@ fn check(card: &Value) -> Result<(), A2aError> {
         for name in ["securityRequirements", "security"] {
             of.list(name, |requirement, at| {
                 let is_readable = required_scopes(&requirement).is_some();
-                let of = Members::new(requirement, at)?;
+                let members = Members::new(requirement, at)?;
                 let why = "must list the names of each scheme's scopes";
-                is_readable.then_some(()).ok_or_else(|| of.refuse("schemes", why))
+                is_readable.then_some(()).ok_or_else(|| members.refuse("schemes", why))
             })?;
         }
         ["tags", "examples", "inputModes", "outputModes"]

@@ -251,8 +251,9 @@ fn http_scheme() -> Value {
 fn skill_requirements(skill: &Skill, needs_token: bool) -> Value {
     let alternatives = skill.required_scopes().filter(|_| needs_token);
     let alternatives = alternatives.map(|all| {
-        let of = |scopes: &BTreeSet<String>| json!({ "schemes": { TOKEN: { "list": scopes } } });
-        all.iter().map(of).collect()
+        let requirement =
+            |scopes: &BTreeSet<String>| json!({ "schemes": { TOKEN: { "list": scopes } } });
+        all.iter().map(requirement).collect()
     });
     alternatives.unwrap_or_default()
 }

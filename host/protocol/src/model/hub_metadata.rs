@@ -19,6 +19,9 @@ use serde_json::Value;
 /// Accepted values of `permissions`.
 pub const PERMISSIONS: [&str; 4] = ["read-only", "ask", "edit", "full"];
 
+/// Metadata member with the id of the skill that a message is for.
+pub const TARGET_SKILL: &str = "targetSkill";
+
 /// Member that asks for a worktree: true, or an object with the commit to start from, as
 /// `{"base": "main"}`. A flow also names a child, in whose worktree another child works:
 /// `{"task": "…"}`.
@@ -116,7 +119,7 @@ const fn forwarded(name: &'static str, takes: Takes) -> Member {
 /// All members.
 const MEMBERS: [Member; 22] = [
     routing("targetAgent", Takes::Agent),
-    forwarded("targetSkill", Takes::Text),
+    forwarded(TARGET_SKILL, Takes::Text),
     routing("targetVersion", Takes::Text),
     routing("allowOlder", Takes::Flag),
     routing("workingDirectory", Takes::Text),

@@ -14,7 +14,11 @@ use a2a_hub::{
         task::Task,
     },
 };
-use a2a_hub_tests::{Client, message_to, tenants::Web, test_guests};
+use a2a_hub_tests::{
+    Client, message_to,
+    tenants::{Web, new_key, scoped_key},
+    test_guests,
+};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -178,11 +182,10 @@ async fn narrowed_key_keeps_its_skill() -> Result<()> {
     let operator = Client::unix(&hub);
     let found = operator.call("hub/agents/get", json!({ "agentId": "guest" })).await?;
     let skill = found["card"]["skills"][0]["id"].as_str().context("no skill")?.to_owned();
-    operator.call("hub/people/add", json!({ "name": "ada", "role": "member" })).await?;
-    let scopes = json!(["read", "answer", "approve", format!("send:guest/{skill}")]);
-    let terms = json!({ "person": "ada", "scopes": scopes, "forMs": 0 });
-    let key = operator.call("hub/keys/new", terms).await?;
-    let ada = Web::of(&hub, format!("Bearer {}", key["secret"].as_str().context("no secret")?));
+    new_key(&hub, "ada").await?;
+    let send_scope = format!("send:guest/{skill}");
+    let key = scoped_key(&hub, "ada", &["read", "answer", "approve", &send_scope]).await?;
+    let ada = Web::of(&hub, format!("Bearer {key}"));
     let send = |text: &str, skill: &str, task: Option<&Value>| {
         let mut params = message_to("guest", text);
         params["message"]["metadata"]["targetSkill"] = json!(skill);

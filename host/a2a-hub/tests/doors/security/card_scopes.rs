@@ -13,7 +13,7 @@ use a2a_hub::{
 };
 use a2a_hub_tests::{
     Client, GrpcClient, RpcError, message_to,
-    tenants::{TENANTS, token},
+    tenants::{TENANTS, Web, new_key, scoped_key, token},
 };
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -84,15 +84,17 @@ async fn hub() -> Result<InProcessHub> {
     builder.agent(id("middle"), caller("Middle"), boss()).start().await
 }
 
-/// Header of a key with these scopes, of a member or an owner.
+/// Header of a new key of a person with these scopes.
 async fn key(hub: &InProcessHub, person: &str, scopes: &[&str]) -> Result<String> {
-    let operator = Client::unix(hub);
-    let add = json!({ "name": person, "role": "member" });
-    // The person may have other keys.
-    let _ = operator.call("hub/people/add", add).await;
-    let terms = json!({ "person": person, "scopes": scopes, "forMs": 0 });
-    let key: Value = operator.call("hub/keys/new", terms).await?;
-    Ok(format!("Bearer {}", key["secret"].as_str().context("no secret")?))
+    Ok(format!("Bearer {}", scoped_key(hub, person, scopes).await?))
+}
+
+/// Lets ada and bob in.
+async fn add_people(hub: &InProcessHub) -> Result<()> {
+    for person in ["ada", "bob"] {
+        new_key(hub, person).await?;
+    }
+    Ok(())
 }
 
 /// Sends a message to the deployer over a binding. Returns the answer as a text, also a refusal.
@@ -116,11 +118,9 @@ async fn send(
             (message["content"], message["role"]) = (json!([{ "text": "hi" }]), json!("ROLE_USER"));
             message.as_object_mut().context("no message")?.remove("parts");
         }
-        let params =
-            json!({ "message": message, "metadata": facts, "configuration": { "blocking": true } });
-        let mut params = params;
-        if v1 {
-            params.as_object_mut().context("no params")?.remove("configuration");
+        let mut params = json!({ "message": message, "metadata": facts });
+        if v03 {
+            params["configuration"] = json!({ "blocking": true });
         }
         let sent = grpc.with("authorization", header)?.call("SendMessage", params).await;
         return Ok(match sent {
@@ -129,7 +129,7 @@ async fn send(
             Err(why) => return Err(why.into()),
         });
     }
-    // Over REST and JSON-RPC, the request has the metadata in turn.
+    // REST 1.0 and gRPC have the metadata in the request, the others in the message.
     let body = match binding {
         "five-step" => {
             json!({ "requesting_agent_id": "a", "skill_id": skill, "input_data": { "text": "hi" } })
@@ -158,6 +158,7 @@ async fn send(
 #[tokio::test]
 async fn guarded_skill_needs_its_scopes_on_each_binding() -> Result<()> {
     let hub = hub().await?;
+    add_people(&hub).await?;
     let most = ["read", "send"];
     let callers = [
         (key(&hub, "ada", &[&most[..], &["card:deploy", "card:prod"]].concat()).await?, true),
@@ -194,13 +195,8 @@ async fn guarded_skill_needs_its_scopes_on_each_binding() -> Result<()> {
     let done: Value = operator.call("message/send", message_to("deployer", "hi")).await?;
     assert!(done.to_string().contains("did anything"), "{done}");
     // Cards name the scopes for the scheme that the hub has.
-    let card: Value = reqwest::Client::new()
-        .get(format!("http://{}/agents/deployer/.well-known/agent-card.json", hub.http()))
-        .header("authorization", &callers[0].0)
-        .send()
-        .await?
-        .json()
-        .await?;
+    let ada = Web::of(&hub, callers[0].0.clone());
+    let (_, card) = ada.get("/agents/deployer/.well-known/agent-card.json").await?;
     let security = &card["skills"][1]["security"][0];
     let scopes = security.as_object().and_then(|it| it.values().next());
     assert_eq!(scopes, Some(&json!(["deploy", "prod"])), "{card:#}");
@@ -211,13 +207,11 @@ async fn guarded_skill_needs_its_scopes_on_each_binding() -> Result<()> {
 #[tokio::test]
 async fn delegation_keeps_scopes_of_the_first_caller() -> Result<()> {
     let hub = hub().await?;
+    add_people(&hub).await?;
     let scopes = ["read", "send", "answer", "approve", "card:deploy", "card:prod"];
     let (ada, bob) = (key(&hub, "ada", &scopes).await?, key(&hub, "bob", &scopes[..4]).await?);
-    let call = async |header: &str, params: Value| -> Result<Value> {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
-        let asked = reqwest::Client::new().post(format!("http://{}/", hub.http())).json(&body);
-        Ok(asked.header("authorization", header).send().await?.json().await?)
-    };
+    let [ada, bob] = [ada, bob].map(|header| Web::of(&hub, header));
+    let call = async |by: &Web, params: Value| by.call("/", "message/send", params).await;
     for (agent, text, done) in [
         ("boss", "deployer/deploy", "did deploy"),
         ("boss", "deployer", "did anything"),

@@ -8,15 +8,12 @@ use a2a_hub_core::{
 };
 use a2a_hub_protocol::{
     budget::Budget,
-    hub_metadata::{self, ADDITIONAL_DIRECTORIES},
+    hub_metadata::{self, ADDITIONAL_DIRECTORIES, TARGET_SKILL},
     id::{ContextId, TaskId},
     message::{Message, Role},
     task::Task,
 };
 use a2a_hub_runtime::{Failure, directories};
-
-/// Metadata key with the skill for which an agent is called.
-const TARGET_SKILL: &str = "targetSkill";
 
 /// Metadata keys addressed to the hub that are not passed on: an operator's instructions to the
 /// parent do not apply to its children.

@@ -27,6 +27,17 @@ use tokio::time::timeout;
 /// hub's own `working` status for a silent agent comes long before.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
+/// Refuses a message to an agent for a skill, or for any if it names none, without their scopes.
+pub fn require_scopes(
+    scopes: &CardScopes,
+    agent: &Agent,
+    skill: Option<&str>,
+) -> Result<(), A2aError> {
+    scopes.require_for(&agent.card, skill).map_err(|why| {
+        A2aError::new(ErrorKind::PermissionDenied, format!("send to `{}`: {why}", agent.id))
+    })
+}
+
 impl Tasks {
     /// Number of an agent's tasks that run or wait for a run permit.
     pub fn load(&self, agent: &AgentId) -> usize {
@@ -62,12 +73,8 @@ impl Tasks {
             return Err(TaskRefused::ByHub(why.into()));
         }
         let scopes = CardScopes::of_tree(new.facts.as_ref());
-        let allowed = scopes.require_for(&agent.card, metadata::named_skill(&new.message));
-        allowed.map_err(|why| {
-            let why = format!("send to `{}`: {why}", agent.id);
-            let denied = A2aError::new(ErrorKind::PermissionDenied, why);
-            by_agent(NotChosen::Scopes, denied.into())
-        })?;
+        require_scopes(&scopes, &agent, metadata::named_skill(&new.message))
+            .map_err(|why| by_agent(NotChosen::Scopes, why.into()))?;
         agent.require_working().await.map_err(|why| by_agent(NotChosen::Health, why.into()))?;
         agent.admit().map_err(|why| by_agent(NotChosen::Breaker, why.into()))?;
         if new.routing.as_ref().is_some_and(|it| self.hands_on(&agent, it.named.as_ref())) {

@@ -1,6 +1,6 @@
 //! Requirements on the agent of a message: a skill or a version.
 
-use crate::model::{error::A2aError, message::Metadata};
+use crate::model::{error::A2aError, hub_metadata::TARGET_SKILL, message::Metadata};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -48,13 +48,13 @@ impl AgentRequirements {
             Some((_, Value::Bool(allow))) => *allow,
             Some((at, _)) => return Err(refused(at, "must be true or false".to_owned())),
         };
-        Ok(Self { skill: text("targetSkill")?, version: text("targetVersion")?, allow_older })
+        Ok(Self { skill: text(TARGET_SKILL)?, version: text("targetVersion")?, allow_older })
     }
 
     /// Writes the requirements into the metadata of a message.
     pub fn write_to(self, facts: &mut Metadata) {
         let Self { skill, version, allow_older } = self;
-        facts.extend(skill.map(|skill| ("targetSkill".to_owned(), skill.into())));
+        facts.extend(skill.map(|skill| (TARGET_SKILL.to_owned(), skill.into())));
         facts.extend(version.map(|version| ("targetVersion".to_owned(), version.into())));
         facts.insert("allowOlder".to_owned(), allow_older.into());
     }
